@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/tensor.h"
+
+namespace gyre::kernels {
+
+enum class BinaryOp { add, sub, mul, div };
+enum class UnaryOp { neg, exp, log, sqrt, tanh, relu, gelu /**< exact, with erf */ };
+
+// All take f32 or f64 with any strides and return dense tensors. Errors: DTypeError, DeviceError, ShapeError.
+
+/// Element-wise a ∘ b with right-aligned broadcasting.
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);
+/// Element-wise f(x).
+Tensor unary(UnaryOp op, const Tensor& x);
+/// grad · f'(x), shapes all equal; y = f(x). exp, tanh and sqrt read y, the others x; the unread one may be undefined.
+Tensor unary_backward(UnaryOp op, const Tensor& x, const Tensor& y, const Tensor& grad);
+/// scale · x + shift.
+Tensor affine(const Tensor& x, double scale, double shift);
+/// accumulator += scale · x, of equal shape; both may have any strides, but the accumulator must not overlap itself.
+void add_into(Tensor& accumulator, const Tensor& x, double scale = 1);
+
+}  // namespace gyre::kernels

@@ -1,0 +1,16 @@
+# gyre_room(NAME [EXCLUDE FOLDER…] [PUBLIC LIB…] [PRIVATE LIB…]): the library gyre_NAME from every source below NAME/.
+function(gyre_room name)
+  cmake_parse_arguments(ROOM "" "" "EXCLUDE;PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
+  foreach(folder IN LISTS ROOM_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "/${folder}/")
+  endforeach()
+  add_library(gyre_${name} STATIC ${sources})
+  add_library(gyre::${name} ALIAS gyre_${name})
+  set_target_properties(gyre_${name} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${name})
+  target_include_directories(gyre_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/gyre>)
+  target_compile_features(gyre_${name} PUBLIC cxx_std_20)
+  target_link_libraries(gyre_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE $<BUILD_INTERFACE:gyre_flags> ${ROOM_PRIVATE} Threads::Threads)
+endfunction()

@@ -10,6 +10,6 @@ install(TARGETS gyre EXPORT gyreTargets)
 install(EXPORT gyreTargets NAMESPACE gyre:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 configure_package_config_file(cmake/gyreConfig.cmake.in gyreConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 write_basic_package_version_file(gyreConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/gyreConfig.cmake ${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake cmake/FindGyreOpenCV.cmake
+install(FILES ${PROJECT_BINARY_DIR}/gyreConfig.cmake ${PROJECT_BINARY_DIR}/gyreConfigVersion.cmake cmake/FindGyreOpenCV.cmake cmake/FindGyreDNNL.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/gyre)

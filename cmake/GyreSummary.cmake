@@ -1,7 +1,7 @@
 # What was found, and from where.
 function(gyre_where target result)
   set(where "")
-  foreach(property IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION_RELWITHDEBINFO INTERFACE_INCLUDE_DIRECTORIES)
+  foreach(property INTERFACE_LINK_LIBRARIES IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION_RELWITHDEBINFO INTERFACE_INCLUDE_DIRECTORIES)
     get_target_property(value ${target} ${property})
     if(value)
       list(GET value 0 where)
@@ -23,7 +23,7 @@ gyre_line("compiler" "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${
 if(GYRE_SANITIZE)
   gyre_line("sanitizers" "${GYRE_SANITIZE}")
 endif()
-foreach(pair "oneDNN|DNNL::dnnl|${dnnl_VERSION}" "Highway|hwy::hwy|${hwy_VERSION}" "Eigen|Eigen3::Eigen|${Eigen3_VERSION}"
+foreach(pair "oneDNN|gyre_dnnl|${GyreDNNL_VERSION}" "Highway|hwy::hwy|${hwy_VERSION}" "Eigen|Eigen3::Eigen|${Eigen3_VERSION}"
              "fmt|fmt::fmt|${fmt_VERSION}" "JSON|nlohmann_json::nlohmann_json|${nlohmann_json_VERSION}"
              "yaml-cpp|yaml-cpp|${yaml-cpp_VERSION}" "CLI11|CLI11::CLI11|${CLI11_VERSION}" "zlib|ZLIB::ZLIB|${ZLIB_VERSION}"
              "libjpeg|JPEG::JPEG|${JPEG_VERSION}")

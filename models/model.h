@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/eq_linear.h"
+#include "layers/module.h"
+#include "models/model_config.h"
+
+namespace gyre {
+
+/// A classifier: forward maps images [B, in_channels, image_size, image_size] to logits [B, classes].
+class Model : public Module {
+ public:
+  /// `config` is resolved and valid.
+  explicit Model(ModelConfig config) : config_(std::move(config)) {}
+
+  const ModelConfig& config() const { return config_; }
+  /// For every EQ-Linear layer; weights stay as they are.
+  void set_backend(kernels::EqBackend backend);
+  /// Distinct names of the kernels that EQ-Linear layers run for a batch of this size, in order of first use.
+  std::vector<std::string> kernel_names(std::int64_t batch = 64);
+
+ private:
+  ModelConfig config_;
+};
+
+}  // namespace gyre

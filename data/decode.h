@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace gyre {
+
+/// u8 [3, H, W] RGB from JPEG, PNG and whatever else OpenCV reads, chosen by content, never by file name.
+/// Grey is repeated, CMYK and YCCK are converted, alpha is dropped, 16 bits become 8. Pictures are turned by
+/// their EXIF tag, as viewers show them; a broken EXIF block is ignored. A cut-off or damaged file is an
+/// error: FileError, "NAME: reason". At most 2^27 pixels.
+Tensor decode_image(std::string_view bytes, const std::string& name);
+Tensor load_image(const std::filesystem::path& path);
+
+namespace detail {
+/// decode_image for bytes that begin like a JPEG.
+Tensor decode_jpeg(std::string_view bytes, const std::string& name);
+/// Orientation tag of a TIFF structure as EXIF holds it; 1 if absent or damaged.
+int exif_orientation(std::string_view tiff);
+}  // namespace detail
+
+}  // namespace gyre

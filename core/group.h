@@ -13,7 +13,8 @@ struct Matrix {
   std::vector<double> values;
 
   Matrix() = default;
-  Matrix(int rows, int cols) : rows(rows), cols(cols), values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols)) {}
+  Matrix(int row_count, int col_count)
+      : rows(row_count), cols(col_count), values(static_cast<std::size_t>(row_count) * static_cast<std::size_t>(col_count)) {}
   double operator()(int r, int c) const { return values[static_cast<std::size_t>(r * cols + c)]; }
   double& operator()(int r, int c) { return values[static_cast<std::size_t>(r * cols + c)]; }
   Matrix transposed() const;
@@ -36,7 +37,7 @@ struct BilinearForm {
   int products() const { return input.rows; }
 };
 
-/// A finite symmetry group of order T, its Fourier transform and its action on images (GROUPS.md).
+/// A finite symmetry group of order T, its Fourier transform and its action on images (docs/math.md section 1).
 class Group {
  public:
   /// "c1", "c2", "mirror", "c4", "c8" or "d4"; throws ValueError naming the legal ones.
@@ -48,7 +49,7 @@ class Group {
   /// a·b: first b, then a.
   int mul(int a, int b) const { return mul_[static_cast<std::size_t>(a * order_ + b)]; }
   int inv(int a) const { return inv_[static_cast<std::size_t>(a)]; }
-  /// Row of F-slots [T, T] as in GROUPS.md section 3.
+  /// F as rows of slots [T, T] (docs/math.md section 3).
   const Matrix& fourier() const { return fourier_; }
   /// F⁻¹ = Fᵀ diag(scale).
   std::span<const double> scale() const { return scale_; }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "kernels/cpu/onednn.h"
+#include "kernels/eq_linear.h"
+
+namespace gyre::kernels {
+
+/// Contents of the cache: each part remembers the version of W that it was built from.
+struct EqPlanes::State {
+  /// Which contents something was built from; views of one storage share its version.
+  struct Source {
+    std::uint64_t version = 0;  // 0 is never drawn
+    const void* data = nullptr;
+    bool operator==(const Source&) const = default;
+  };
+  static Source source_of(const Tensor& w) { return {w.version(), w.raw_data()}; }
+
+  struct Flash {
+    Source source;
+    int products = 0;
+    Tensor planes;               // [P, D, C]
+    cpu::PackedGemm forward;     // f32: planesᵀ, C×D
+    cpu::PackedGemm backward;    // f32: planes, D×C
+  } flash;
+  struct Naive {
+    Source source;
+    Tensor dense;  // [D·T, C·T]
+    PackedWeight packed;
+  } naive;
+  std::mutex mutex;
+  std::atomic<int> rebuilds = 0;
+};
+
+}  // namespace gyre::kernels

@@ -1,0 +1,188 @@
+#include "kernels/eq_linear.h"
+
+#include <array>
+
+#include "core/parallel.h"
+#include "kernels/cpu/eq_linear.h"
+#include "kernels/cpu/eq_planes.h"
+#include "kernels/op.h"
+#include "kernels/reduce.h"
+
+namespace gyre::kernels {
+namespace {
+
+constexpr std::array<std::string_view, 3> backend_names{"auto", "flash", "naive"};
+
+/// The product form asked for; `products` = 0 takes the fewest.
+const BilinearForm& form_of(const Group& group, int products) {
+  if (products == 0 || products == group.fewest_form().products()) return group.fewest_form();
+  require<ValueError>(products == group.plain_form().products(), "products {}: group {} has forms of {} and {} products",
+                      products, group.name(), group.fewest_form().products(), group.plain_form().products());
+  return group.plain_form();
+}
+
+/// Narrow layers spend more time on the transform than the products save.
+constexpr std::int64_t min_flash_channels = 24;
+
+bool use_flash(const Group& group, const EqLinearOptions& options, std::int64_t channels_in, std::int64_t channels_out) {
+  switch (options.backend) {
+    case EqBackend::flash: return true;
+    case EqBackend::naive: return false;
+    case EqBackend::automatic: break;
+  }
+  return group.order() > 1 && channels_in >= min_flash_channels && channels_out >= min_flash_channels;
+}
+
+struct Forward {
+  const Group& group;
+  const EqLinearOptions& options;
+  const Tensor &x, &w, &b;
+  EqPlanes& cache;
+};
+
+struct Backward {
+  const Group& group;
+  const EqLinearOptions& options;
+  const Tensor &x, &w, &grad;
+  bool need_x, need_w;
+  EqPlanes& cache;
+};
+
+void forward_cpu(const Forward& call, Tensor& y) {
+  if (use_flash(call.group, call.options, call.w.size(1), call.w.size(0)))
+    y = cpu::flash_eq_linear_forward(form_of(call.group, call.options.products), call.x, call.w, call.b, call.cache);
+  else
+    y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
+}
+
+void backward_cpu(const Backward& call, LinearGrads& grads) {
+  if (use_flash(call.group, call.options, call.w.size(1), call.w.size(0)))
+    grads = cpu::flash_eq_linear_backward(form_of(call.group, call.options.products), call.x, call.w, call.grad,
+                                          call.need_x, call.need_w, call.cache);
+  else
+    grads = cpu::naive_eq_linear_backward(call.group, call.x, call.w, call.grad, call.need_x, call.need_w, call.cache);
+}
+
+const Op<const Forward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu};
+const Op<const Backward&, LinearGrads&> eq_linear_backward_op{"eq_linear_backward", backward_cpu};
+
+void check(const Group& group, const Tensor& x, const Tensor& w) {
+  require_same_device(x, w, "eq_linear");
+  require_same_dtype(x, w, "eq_linear");
+  const std::int64_t t = group.order();
+  require<ShapeError>(w.rank() == 3 && w.size(2) == t, "eq_linear: weight {} is not [D, C, {}] of group {}",
+                      w.shape().str(), t, group.name());
+  require<ShapeError>(x.rank() == 3 && x.size(1) == w.size(1) && x.size(2) == t,
+                      "eq_linear: input {} does not fit weight {}: expected [N, {}, {}]", x.shape().str(),
+                      w.shape().str(), w.size(1), t);
+}
+
+}  // namespace
+
+EqBackend parse_eq_backend(std::string_view name) {
+  for (std::size_t i = 0; i < backend_names.size(); ++i)
+    if (name == backend_names[i]) return static_cast<EqBackend>(i);
+  throw ValueError(fmt::format("backend '{}': expected auto, flash or naive", name));
+}
+
+std::string_view name_of(EqBackend backend) { return backend_names[static_cast<std::size_t>(backend)]; }
+
+EqPlanes::EqPlanes() : state_(std::make_unique<State>()) {}
+EqPlanes::~EqPlanes() = default;
+int EqPlanes::rebuilds() const { return state_->rebuilds; }
+
+void EqPlanes::clear() {
+  const std::scoped_lock lock(state_->mutex);
+  state_->flash = {};
+  state_->naive = {};
+}
+
+Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
+                         const EqLinearOptions& options, EqPlanes* cache) {
+  check(group, x, w);
+  if (b.defined()) {
+    require_same_dtype(x, b, "eq_linear bias");
+    require_shape(b, {w.size(0)}, "eq_linear bias");
+  }
+  form_of(group, options.products);
+  EqPlanes temporary;
+  Tensor y;
+  const Tensor bias = b.defined() ? b.contiguous() : b;
+  const Tensor input = x.contiguous(), weight = w.contiguous();
+  eq_linear_forward_op(x.device(), Forward{group, options, input, weight, bias, cache ? *cache : temporary}, y);
+  return y;
+}
+
+LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x,
+                               bool need_w, bool need_b, const EqLinearOptions& options, EqPlanes* cache) {
+  check(group, x, w);
+  require_same_dtype(x, grad, "eq_linear gradient");
+  require_shape(grad, {x.size(0), w.size(0), group.order()}, "eq_linear gradient");
+  form_of(group, options.products);
+  EqPlanes temporary;
+  LinearGrads grads;
+  const Tensor input = x.contiguous(), weight = w.contiguous(), dense_grad = grad.contiguous();
+  if (need_x || need_w) {
+    eq_linear_backward_op(x.device(),
+                          Backward{group, options, input, weight, dense_grad, need_x, need_w, cache ? *cache : temporary},
+                          grads);
+  }
+  if (need_b) grads.b = sum(dense_grad, std::array{0, 2}, false);
+  return grads;
+}
+
+std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t rows,
+                             std::int64_t channels_in, std::int64_t channels_out) {
+  (void)rows;
+  const char* library = dtype == DType::f64 ? "eigen" : "onednn";
+  if (!use_flash(group, options, channels_in, channels_out)) return fmt::format("naive_{}", library);
+  return fmt::format("flash{}_{}", form_of(group, options.products).products(), library);
+}
+
+Tensor expand_eq_weight(const Group& group, const Tensor& w) {
+  const std::int64_t d_count = w.size(0), c_count = w.size(1);
+  const int order = group.order();
+  const Tensor dense_w = w.contiguous();
+  Tensor dense = Tensor::empty({d_count * order, c_count * order}, w.dtype());
+  dispatch_floating(w.dtype(), "expand_eq_weight", [&]<class T>(T) {
+    const T* from = dense_w.data<T>();
+    T* to = dense.mutable_data<T>();
+    parallel_for(0, d_count * order, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, c_count * order)),
+                 [&](std::int64_t first, std::int64_t last) {
+                   for (std::int64_t row = first; row < last; ++row) {
+                     const std::int64_t d = row / order;
+                     const int t_inverse = group.inv(static_cast<int>(row % order));
+                     for (std::int64_t c = 0; c < c_count; ++c)
+                       for (int s = 0; s < order; ++s)
+                         to[(row * c_count + c) * order + s] =
+                             from[(d * c_count + c) * order + group.mul(t_inverse, s)];
+                   }
+                 });
+  });
+  return dense;
+}
+
+Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out, std::int64_t channels_in) {
+  const int order = group.order();
+  require_shape(dense, {channels_out * order, channels_in * order}, "fold_eq_weight");
+  const Tensor matrix = dense.contiguous();
+  Tensor w = Tensor::empty({channels_out, channels_in, order}, dense.dtype());
+  dispatch_floating(dense.dtype(), "fold_eq_weight", [&]<class T>(T) {
+    const T* from = matrix.data<T>();
+    T* to = w.mutable_data<T>();
+    parallel_for(0, channels_out, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, channels_in * order * order)),
+                 [&](std::int64_t first, std::int64_t last) {
+                   for (std::int64_t d = first; d < last; ++d)
+                     for (std::int64_t c = 0; c < channels_in; ++c)
+                       for (int r = 0; r < order; ++r) {
+                         T sum = 0;
+                         for (int t = 0; t < order; ++t)
+                           sum += from[((d * order + t) * channels_in + c) * order + group.mul(t, r)];
+                         to[(d * channels_in + c) * order + r] = sum;
+                       }
+                 });
+  });
+  return w;
+}
+
+}  // namespace gyre::kernels

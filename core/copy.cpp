@@ -1,0 +1,194 @@
+#include "core/copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/parallel.h"
+
+namespace gyre::detail {
+namespace {
+
+constexpr std::int64_t grain = 32768;  // elements per task
+constexpr std::int64_t tile = 32;      // edge of a transposed block
+
+struct Dim {
+  std::int64_t extent = 1;
+  std::int64_t to = 0, from = 0;  // strides
+};
+
+// Dimensions from outer to inner; the last two form the rows and columns of the inner loops.
+struct Plan {
+  std::array<Dim, Shape::max_rank + 2> dims;
+  int rank = 0;
+  bool transposed = false;  // the source is denser along rows than along columns
+
+  Dim& operator[](int i) { return dims[static_cast<std::size_t>(i)]; }
+  const Dim& operator[](int i) const { return dims[static_cast<std::size_t>(i)]; }
+};
+
+Plan make_plan(const Shape& shape, const Shape& to, const Shape& from) {
+  Plan sorted;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    // Insertion by falling stride of the destination, so that writes run forward.
+    int at = sorted.rank++;
+    for (; at > 0 && std::abs(sorted[at - 1].to) < std::abs(to[i]); --at) sorted[at] = sorted[at - 1];
+    sorted[at] = {shape[i], to[i], from[i]};
+  }
+  Plan plan;
+  plan.rank = 2;  // two outer dimensions of extent 1 stand in for missing rows and columns
+  for (int i = 0; i < sorted.rank; ++i) {
+    const Dim& d = sorted[i];
+    Dim& outer = plan[plan.rank - 1];
+    if (plan.rank > 2 && outer.to == d.to * d.extent && outer.from == d.from * d.extent) {
+      outer = {outer.extent * d.extent, d.to, d.from};
+    } else {
+      plan[plan.rank++] = d;
+    }
+  }
+  const int column = plan.rank - 1;
+  int row = column - 1;
+  std::int64_t least = std::abs(plan[column].from);
+  for (int i = 0; i < column; ++i) {
+    const std::int64_t stride = std::abs(plan[i].from);
+    if (plan[i].extent > 1 && stride > 0 && stride < least) {
+      least = stride;
+      row = i;
+      plan.transposed = true;
+    }
+  }
+  std::rotate(plan.dims.begin() + row, plan.dims.begin() + row + 1, plan.dims.begin() + column);
+  return plan;
+}
+
+template <class D, class S>
+D convert(S value) {
+  using Limits = std::numeric_limits<D>;
+  if constexpr (std::is_same_v<D, S> || std::is_floating_point_v<D>) {
+    return static_cast<D>(value);
+  } else if constexpr (std::is_floating_point_v<S>) {
+    if (!(value > static_cast<S>(Limits::min()))) return std::isnan(value) ? D{0} : Limits::min();
+    return value >= static_cast<S>(Limits::max()) ? Limits::max() : static_cast<D>(value);
+  } else {
+    return static_cast<D>(std::clamp<std::int64_t>(static_cast<std::int64_t>(value),
+                                                   static_cast<std::int64_t>(Limits::min()),
+                                                   static_cast<std::int64_t>(Limits::max())));
+  }
+}
+
+template <class D, class S>
+void copy_row(D* to, std::int64_t to_step, const S* from, std::int64_t from_step, std::int64_t count) {
+  if (to_step == 1 && from_step == 1) {
+    if constexpr (std::is_same_v<D, S>) {
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(D));
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<D>(from[i]);
+    }
+  } else if (to_step == 1 && from_step == 0) {
+    std::fill_n(to, count, convert<D>(*from));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = convert<D>(from[i * from_step]);
+  }
+}
+
+// Through a small buffer: each cache line of source and destination is touched once, whatever the strides.
+template <class D, class S>
+void copy_transposed(D* to, const S* from, const Dim& row, const Dim& column, std::int64_t rows,
+                     std::int64_t columns) {
+  std::array<D, tile * tile> buffer;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    copy_row(buffer.data() + c * tile, 1, from + c * column.from, row.from, rows);
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    copy_row(to + r * row.to, column.to, buffer.data() + r, tile, columns);
+  }
+}
+
+template <class D, class S>
+void run(const Plan& plan, D* to, const S* from) {
+  const int outer = plan.rank - 2;
+  const Dim& row = plan[outer];
+  const Dim& column = plan[outer + 1];
+  const std::int64_t columns = std::min(column.extent, plan.transposed ? tile : grain);
+  const std::int64_t rows =
+      std::min(row.extent, plan.transposed ? tile : std::max<std::int64_t>(1, grain / columns));
+  std::array<std::int64_t, Shape::max_rank + 2> counts{};
+  std::int64_t blocks = 1;
+  for (int i = 0; i < plan.rank; ++i) {
+    const std::int64_t size = i < outer ? 1 : i == outer ? rows : columns;
+    counts[static_cast<std::size_t>(i)] = (plan[i].extent + size - 1) / size;
+    blocks *= counts[static_cast<std::size_t>(i)];
+  }
+  parallel_for(0, blocks, std::max<std::int64_t>(1, grain / (rows * columns)),
+               [&](std::int64_t first, std::int64_t last) {
+                 std::array<std::int64_t, Shape::max_rank + 2> index{};
+                 std::int64_t rest = first;
+                 for (int i = plan.rank - 1; i >= 0; --i) {
+                   const auto k = static_cast<std::size_t>(i);
+                   index[k] = rest % counts[k];
+                   rest /= counts[k];
+                 }
+                 for (std::int64_t block = first; block < last; ++block) {
+                   const std::int64_t r = index[static_cast<std::size_t>(outer)] * rows;
+                   const std::int64_t c = index[static_cast<std::size_t>(outer) + 1] * columns;
+                   std::int64_t to_offset = r * row.to + c * column.to;
+                   std::int64_t from_offset = r * row.from + c * column.from;
+                   for (int i = 0; i < outer; ++i) {
+                     to_offset += index[static_cast<std::size_t>(i)] * plan[i].to;
+                     from_offset += index[static_cast<std::size_t>(i)] * plan[i].from;
+                   }
+                   const std::int64_t block_rows = std::min(rows, row.extent - r);
+                   const std::int64_t block_columns = std::min(columns, column.extent - c);
+                   if (plan.transposed) {
+                     copy_transposed(to + to_offset, from + from_offset, row, column, block_rows,
+                                     block_columns);
+                   } else {
+                     for (std::int64_t i = 0; i < block_rows; ++i) {
+                       copy_row(to + to_offset + i * row.to, column.to, from + from_offset + i * row.from,
+                                column.from, block_columns);
+                     }
+                   }
+                   for (int i = plan.rank - 1; i >= 0; --i) {
+                     const auto k = static_cast<std::size_t>(i);
+                     if (++index[k] < counts[k]) break;
+                     index[k] = 0;
+                   }
+                 }
+               });
+}
+
+template <class D>
+void run_from(const Plan& plan, D* to, const void* from, DType dtype) {
+  switch (dtype) {
+    case DType::f64: return run(plan, to, static_cast<const double*>(from));
+    case DType::f32: return run(plan, to, static_cast<const float*>(from));
+    case DType::i64: return run(plan, to, static_cast<const std::int64_t*>(from));
+    case DType::u8: return run(plan, to, static_cast<const std::uint8_t*>(from));
+    default: throw DTypeError(fmt::format("no conversion from {}", dtype));
+  }
+}
+
+}  // namespace
+
+void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_strides, const void* from,
+                  DType from_dtype, const Shape& from_strides) {
+  require<DTypeError>(to_dtype == from_dtype || (size_of(to_dtype) != 2 && size_of(from_dtype) != 2),
+                      "no conversion from {} to {}", from_dtype, to_dtype);
+  if (shape.numel() == 0) return;
+  const Plan plan = make_plan(shape, to_strides, from_strides);
+  switch (to_dtype) {
+    case DType::f64: return run_from(plan, static_cast<double*>(to), from, from_dtype);
+    case DType::f32: return run_from(plan, static_cast<float*>(to), from, from_dtype);
+    case DType::i64: return run_from(plan, static_cast<std::int64_t*>(to), from, from_dtype);
+    case DType::u8: return run_from(plan, static_cast<std::uint8_t*>(to), from, from_dtype);
+    case DType::f16:
+    case DType::bf16:
+      return run(plan, static_cast<std::uint16_t*>(to), static_cast<const std::uint16_t*>(from));
+  }
+}
+
+}  // namespace gyre::detail

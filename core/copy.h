@@ -1,0 +1,14 @@
+#pragma once
+
+#include "core/dtype.h"
+#include "core/shape.h"
+
+namespace gyre::detail {
+
+/// Element-wise copy between strided arrays of one shape; strides in elements, 0 allowed in the source.
+/// Floating values become integers by truncation, out-of-range ones saturate, NaN gives 0. Throws DTypeError
+/// if f16 or bf16 would be converted.
+void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_strides, const void* from,
+                  DType from_dtype, const Shape& from_strides);
+
+}  // namespace gyre::detail

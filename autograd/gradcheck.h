@@ -13,9 +13,8 @@ namespace gyre {
 using Operation = std::function<Variable(std::vector<Variable>&)>;
 
 struct GradcheckOptions {
-  double tolerance =
-      1e-6;            ///< of |analytic - numeric|, relative to the largest entry of the input's Jacobian
-  double step = 1e-5;  ///< of the central differences
+  double tolerance = 1e-6;    ///< of |analytic - numeric|, relative to the input's largest derivative
+  double step = 1e-5;         ///< of the central differences
   double low = -1, high = 1;  ///< range of the random inputs that check_all_layouts draws
   std::uint64_t seed = 1;
 };

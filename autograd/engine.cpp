@@ -1,0 +1,129 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/elementwise.h"
+
+namespace gyre {
+namespace {
+
+using StatePtr = std::shared_ptr<Variable::State>;
+
+/// Nothing else sees these elements, so that they may be written.
+bool exclusive(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
+
+/// sum += grad, in place where one of both allows it.
+void accumulate(Tensor& sum, Tensor&& grad) {
+  if (!sum.defined()) {
+    sum = std::move(grad);
+  } else if (exclusive(sum)) {
+    kernels::add_into(sum, grad);
+  } else if (exclusive(grad)) {
+    kernels::add_into(grad, sum);
+    sum = std::move(grad);
+  } else {
+    sum = kernels::binary(kernels::BinaryOp::add, sum, grad);
+  }
+}
+
+void accumulate_leaf(Tensor& sum, Tensor&& grad) {
+  if (sum.defined()) {
+    kernels::add_into(sum, grad);
+    return;
+  }
+  // A slice of something larger would keep all of it alive.
+  const bool whole =
+      static_cast<std::size_t>(grad.numel()) * size_of(grad.dtype()) == grad.storage()->bytes();
+  sum = whole && exclusive(grad) ? std::move(grad) : grad.clone();
+}
+
+/// Variables whose gradient is waiting, latest first.
+class Queue {
+ public:
+  Queue() = default;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  /// After an error nothing stays behind in the graph.
+  ~Queue() {
+    for (const StatePtr& state : heap_) state->node->incoming = Tensor();
+  }
+
+  void deliver(const StatePtr& state, Tensor&& grad) {
+    if (!state->node) {
+      accumulate_leaf(state->grad, std::move(grad));
+      return;
+    }
+    Node& node = *state->node;
+    require(!node.released, "backward a second time through {}: its graph was released", node.name);
+    const bool first = !node.incoming.defined();
+    accumulate(node.incoming, std::move(grad));
+    if (!first) return;
+    heap_.push_back(state);
+    std::ranges::push_heap(heap_, earlier);
+  }
+  bool empty() const { return heap_.empty(); }
+  StatePtr pop() {
+    std::ranges::pop_heap(heap_, earlier);
+    StatePtr state = std::move(heap_.back());
+    heap_.pop_back();
+    return state;
+  }
+
+ private:
+  static bool earlier(const StatePtr& a, const StatePtr& b) { return a->node->sequence < b->node->sequence; }
+
+  std::vector<StatePtr> heap_;
+};
+
+/// The gradients of the node's inputs; the closure and the incoming gradient are gone afterwards.
+Gradients run(Node& node) {
+  const Tensor incoming = std::exchange(node.incoming, Tensor());
+  const BackwardFunction backward = std::exchange(node.backward, nullptr);
+  node.released = true;
+  return backward(incoming);
+}
+
+void check(const Node& node, std::size_t i, const Variable::State& input, const Tensor& grad) {
+  require<ShapeError>(grad.shape() == input.data.shape(),
+                      "{}: gradient {} has shape {}, its input {} (internal error)", node.name, i,
+                      grad.shape().str(), input.data.shape().str());
+  require<DTypeError>(grad.dtype() == input.data.dtype(),
+                      "{}: gradient {} is {}, its input {} (internal error)", node.name, i, grad.dtype(),
+                      input.data.dtype());
+}
+
+}  // namespace
+
+Variable::State::~State() {
+  if (!node || node->inputs.empty()) return;
+  std::vector<StatePtr> doomed = std::move(node->inputs);
+  while (!doomed.empty()) {
+    StatePtr state = std::move(doomed.back());
+    doomed.pop_back();
+    // The last owner empties it first, so that its own destructor has nothing to descend into.
+    if (!state || state.use_count() != 1 || !state->node) continue;
+    for (StatePtr& input : state->node->inputs) doomed.push_back(std::move(input));
+    state->node->inputs.clear();
+  }
+}
+
+void run_backward(const std::shared_ptr<Variable::State>& root, Tensor grad) {
+  Queue queue;
+  queue.deliver(root, std::move(grad));
+  while (!queue.empty()) {
+    const StatePtr state = queue.pop();
+    Node& node = *state->node;
+    const std::vector<StatePtr> inputs = std::exchange(node.inputs, {});
+    Gradients grads = run(node);
+    require(grads.size() == inputs.size(), "{}: {} gradients for {} inputs (internal error)", node.name,
+            grads.size(), inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i] || !inputs[i]->requires_grad || !grads[i].defined()) continue;
+      check(node, i, *inputs[i], grads[i]);
+      queue.deliver(inputs[i], std::move(grads[i]));
+    }
+  }
+}
+
+}  // namespace gyre

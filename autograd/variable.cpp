@@ -1,0 +1,108 @@
+#include "autograd/variable.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "autograd/engine.h"
+
+namespace gyre {
+namespace {
+
+thread_local bool recording = true;
+std::atomic<std::uint64_t> next_sequence{1};
+
+}  // namespace
+
+Variable::Variable(Tensor data, bool requires_grad) {
+  require(data.defined(), "a variable needs a defined tensor");
+  require<DTypeError>(!requires_grad || is_floating(data.dtype()), "{} data has no gradient", data.dtype());
+  state_ = std::make_shared<State>(std::move(data), requires_grad);
+}
+
+const Tensor& Variable::data() const {
+  require(defined(), "the data of an undefined variable was read");
+  return state_->data;
+}
+
+void Variable::set_data(Tensor data) {
+  require(is_leaf(), "set_data takes a leaf, not the result of {}",
+          defined() ? state_->node->name : "nothing");
+  require_shape(data, shape(), "set_data");
+  if (data.dtype() != state_->data.dtype() || data.device() != state_->data.device()) state_->grad = Tensor();
+  state_->data = std::move(data);
+}
+
+bool Variable::requires_grad() const { return defined() && state_->requires_grad; }
+
+bool Variable::is_leaf() const { return defined() && state_->node == nullptr; }
+
+const Tensor& Variable::grad() const {
+  require(defined(), "the gradient of an undefined variable was read");
+  return state_->grad;
+}
+
+Tensor& Variable::mutable_grad() {
+  require(defined(), "the gradient of an undefined variable was written");
+  return state_->grad;
+}
+
+void Variable::zero_grad() {
+  // Undefined, not zeros: the next backward then takes its first gradient over without a copy.
+  if (defined()) state_->grad = Tensor();
+}
+
+void Variable::backward(const Tensor& grad) const {
+  require(requires_grad(), "backward from a variable that requires no gradient");
+  if (!grad.defined()) {
+    require<ShapeError>(data().numel() == 1,
+                        "backward from {} needs a gradient: only one element defaults to 1", shape().str());
+    run_backward(state_, Tensor::ones(shape(), dtype(), device()));
+    return;
+  }
+  require_shape(grad, shape(), "backward");
+  require_same_dtype(grad, data(), "backward");
+  require_same_device(grad, data(), "backward");
+  run_backward(state_, grad);
+}
+
+Variable Variable::detach() const { return Variable(data()); }
+
+NoGrad::NoGrad() : previous_(std::exchange(recording, false)) {}
+NoGrad::~NoGrad() { recording = previous_; }
+
+bool grad_enabled() { return recording; }
+
+bool needs_grad(std::span<const Variable> inputs) {
+  return recording && std::ranges::any_of(inputs, [](const Variable& v) { return v.requires_grad(); });
+}
+
+bool needs_grad(std::initializer_list<Variable> inputs) {
+  return needs_grad(std::span<const Variable>(inputs.begin(), inputs.size()));
+}
+
+Variable make_result(const char* name, Tensor data, std::vector<Variable> inputs, BackwardFunction backward) {
+  Variable result(std::move(data));
+  if (!needs_grad(inputs)) return result;
+  auto node = std::make_unique<Node>();
+  node->name = name;
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->inputs.reserve(inputs.size());
+  for (Variable& input : inputs) node->inputs.push_back(std::move(input.state_));
+  node->backward = std::move(backward);
+  result.state_->requires_grad = true;
+  result.state_->node = std::move(node);
+  return result;
+}
+
+SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)) {
+  if (tensor_.defined()) version_ = tensor_.version();
+}
+
+const Tensor& SavedTensor::unpack(const char* what) const {
+  require(!tensor_.defined() || tensor_.version() == version_,
+          "{}: a tensor saved for backward was changed in place", what);
+  return tensor_;
+}
+
+}  // namespace gyre

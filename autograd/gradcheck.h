@@ -33,9 +33,9 @@ GradcheckResult gradcheck(const Operation& operation, const std::vector<Tensor>&
                           const GradcheckOptions& options = {});
 
 enum class Layout { contiguous, transposed, sliced, expanded };
-/// A tensor of `shape` with the values of `values` as far as the layout allows: `transposed` has its
-/// dimensions reversed in memory, `sliced` takes every other element of a larger block, `expanded` repeats
-/// index 0 of the first dimension.
+/// A tensor of the shape and, but for `expanded`, the values of `values`: `transposed` has its dimensions
+/// reversed in memory, `sliced` is every other element of a larger block, `expanded` repeats the first values
+/// of the first dimension above 1.
 Tensor with_layout(const Tensor& values, Layout layout);
 
 /// gradcheck on random inputs of `shapes`, once per layout.

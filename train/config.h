@@ -12,7 +12,8 @@
 
 namespace gyre {
 
-/// A configuration that cannot be used: the text is one line that begins with file and line, or with the `--set` text.
+/// A configuration that cannot be used: the text is one line that begins with file and line, or with the
+/// `--set` text.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -38,18 +39,18 @@ struct ScheduleConfig {
 
 struct TrainConfig {
   std::int64_t epochs = 10;
-  std::string time_budget;    ///< "90s", "4m", "1h30m" or empty; replaces epochs
-  std::int64_t updates = 0;   ///< 0: from epochs or time_budget
+  std::string time_budget;   ///< "90s", "4m", "1h30m" or empty; replaces epochs
+  std::int64_t updates = 0;  ///< 0: from epochs or time_budget
   std::int64_t batch_size = 32;
   std::int64_t accumulation = 1;
   double label_smoothing = 0.1;
-  double clip_norm = 1.0;     ///< 0: off
-  double ema_decay = 0.999;   ///< 0: off
+  double clip_norm = 1.0;    ///< 0: off
+  double ema_decay = 0.999;  ///< 0: off
   std::uint64_t seed = 0;
-  std::int64_t eval_every = 1;   ///< epochs
-  std::int64_t bad_steps = 10;   ///< consecutive non-finite losses that stop the run
-  std::int64_t log_every = 50;   ///< updates
-  int threads = 0;               ///< 0: all
+  std::int64_t eval_every = 1;  ///< epochs
+  std::int64_t bad_steps = 10;  ///< consecutive non-finite losses that stop the run
+  std::int64_t log_every = 50;  ///< updates
+  int threads = 0;              ///< 0: all
 };
 
 struct CheckpointConfig {
@@ -68,8 +69,8 @@ struct Config {
   CheckpointConfig checkpoint;
 };
 
-/// Reads a YAML file, then applies `overrides` ("section.key=value") in order. ConfigError for anything that is missing,
-/// unknown, given twice, of the wrong type or out of range.
+/// Reads a YAML file, then applies `overrides` ("section.key=value") in order. ConfigError for anything that
+/// is missing, unknown, given twice, of the wrong type or out of range.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 /// The same from text; `origin` stands for the file in errors.
 Config parse_config(std::string_view text, const std::string& origin);

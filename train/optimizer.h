@@ -26,8 +26,8 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update. The gradients count as multiplied by `grad_scale` (1 / accumulated micro-batches), then are clipped to
-  /// the norm `clip_norm` (0: not). Parameters without a gradient stay as they are.
+  /// One update. The gradients count as multiplied by `grad_scale` (1 / accumulated micro-batches), then are
+  /// clipped to the norm `clip_norm` (0: not). Parameters without a gradient stay as they are.
   StepResult step(double learning_rate, double grad_scale = 1);
   void zero_grad();
 
@@ -39,7 +39,8 @@ class Optimizer {
 
   /// Moments as "<slot>.<parameter>" and the update count as "updates" (i64 [1]): views, not copies.
   TensorMap state() const;
-  /// Copies `state` in. Throws Error naming the first missing, unknown or misshapen tensor before anything is changed.
+  /// Copies `state` in. Throws Error naming the first missing, unknown or misshapen tensor before anything is
+  /// changed.
   void load_state(const TensorMap& state);
 
  protected:

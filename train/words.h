@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+/// Edits between two words: Damerau-Levenshtein distance in its optimal string alignment form.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate with the fewest edits (insert, delete, replace, swap neighbours) to `text`, if close enough
+/// to be meant.
+template <class Candidates>
+std::optional<std::string> nearest_word(std::string_view text, const Candidates& candidates) {
+  std::optional<std::string> best;
+  std::size_t fewest = std::max<std::size_t>(2, text.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t edits = edit_distance(text, candidate);
+    if (edits < fewest && edits < candidate.size()) {
+      fewest = edits;
+      best = std::string(candidate);
+    }
+  }
+  return best;
+}
+
+}  // namespace gyre

@@ -16,10 +16,12 @@ namespace gyre {
 /// A trainable leaf of a module tree.
 struct Parameter {
   Variable variable;
-  bool decay = true;  ///< weight decay applies; false for 1-D tensors, biases, position tables and class tokens
+  bool decay =
+      true;  ///< weight decay applies; false for 1-D tensors, biases, position tables and class tokens
 };
 
-/// A node of the layer tree: owns its children and parameters; names join with dots ("blocks.0.attn.qkv.weight").
+/// A node of the layer tree: owns its children and parameters; names join with dots
+/// ("blocks.0.attn.qkv.weight").
 class Module {
  public:
   Module() = default;
@@ -42,7 +44,7 @@ class Module {
     std::string name;  ///< "" for the root
     Module* module;
   };
-  /// Depth first, in order of registration.
+  /// Depth first, own parameters before those of children, each in order of registration.
   std::vector<NamedParameter> parameters();
   std::vector<NamedModule> modules();
   std::int64_t parameter_count();
@@ -58,11 +60,13 @@ class Module {
 
   /// Data of all parameters by name: views, not copies.
   TensorMap state();
-  /// Copies `state` in. Throws Error naming the first missing, unknown or misshapen tensor before anything is changed.
+  /// Copies `state` in, converting its type. Throws Error naming the first missing, unknown or misshapen
+  /// tensor before anything is changed.
   void load_state(const TensorMap& state);
 
  protected:
-  /// Creates a child in place and returns it; this module owns it.
+  /// Creates a child in place and returns it; this module owns it. An empty name adds nothing to the names
+  /// below it.
   template <std::derived_from<Module> M, class... Args>
   M& add(std::string name, Args&&... args) {
     auto child = std::make_unique<M>(std::forward<Args>(args)...);
@@ -70,7 +74,13 @@ class Module {
     add_child(std::move(name), std::move(child));
     return reference;
   }
-  /// Registers a leaf; 1-D tensors never decay.
+  /// The same for a child that a factory built.
+  Module& add(std::string name, std::unique_ptr<Module> child) {
+    Module& reference = *child;
+    add_child(std::move(name), std::move(child));
+    return reference;
+  }
+  /// Registers a leaf; 1-D tensors never decay. An empty name gives it the name of the module itself.
   Parameter& add_parameter(std::string name, Tensor data, bool decay = true);
 
  private:

@@ -1,0 +1,26 @@
+#include "layers/block.h"
+
+#include "autograd/ops/elementwise.h"
+#include "layers/attention.h"
+#include "layers/dropout.h"
+#include "layers/mlp.h"
+
+namespace gyre {
+
+Block::Block(const LayerFamily& family, const BlockConfig& config, RandomStream& stream)
+    : equivariant_(family.equivariant()),
+      norm1_(&add("norm1", family.norm(config.width))),
+      attn_(&add<Attention>("attn", family, config.width, config.heads, stream)),
+      drop_(&add<Dropout>("drop", config.dropout, family.order(), config.first_site)),
+      drop_path1_(&add<DropPath>("drop_path1", config.drop_path, config.first_site + 1)),
+      norm2_(&add("norm2", family.norm(config.width))),
+      mlp_(&add<Mlp>("mlp", family, config.width, config.hidden, config.dropout, config.first_site + 2,
+                     stream)),
+      drop_path2_(&add<DropPath>("drop_path2", config.drop_path, config.first_site + 4)) {}
+
+Variable Block::forward(const Variable& x) {
+  const Variable y = x + (*drop_path1_)((*drop_)((*attn_)((*norm1_)(x))));
+  return y + (*drop_path2_)((*mlp_)((*norm2_)(y)));
+}
+
+}  // namespace gyre

@@ -1,0 +1,25 @@
+#include "layers/family.h"
+
+#include "layers/eq_linear.h"
+#include "layers/layer_norm.h"
+#include "layers/linear.h"
+
+namespace gyre {
+
+std::int64_t LayerFamily::channels(std::int64_t width) const {
+  require<ShapeError>(width > 0 && width % order() == 0, "width {} is not a positive multiple of {} ({})",
+                      width, order(), group ? group->name() : "ordinary layers");
+  return width / order();
+}
+
+std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, RandomStream& stream) const {
+  if (!group) return std::make_unique<Linear>(channels(in), channels(out), true, stream);
+  return std::make_unique<EqLinear>(*group, channels(in), channels(out), true, stream, options);
+}
+
+std::unique_ptr<Module> LayerFamily::norm(std::int64_t width) const {
+  if (!group) return std::make_unique<LayerNorm>(channels(width));
+  return std::make_unique<EqLayerNorm>(*group, channels(width));
+}
+
+}  // namespace gyre

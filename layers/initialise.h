@@ -1,0 +1,23 @@
+#pragma once
+
+#include "core/random.h"
+#include "core/tensor.h"
+
+namespace gyre {
+
+/// How a parameter starts.
+struct Initialiser {
+  enum class Kind { truncated_normal, uniform, zero };
+  Kind kind = Kind::zero;
+  double scale = 0;  ///< standard deviation, or bound of the range
+
+  /// Normal(0, std) within ±2 std.
+  static Initialiser truncated_normal(double std = 0.02) { return {Kind::truncated_normal, std}; }
+  /// Uniform in [-bound, bound).
+  static Initialiser uniform(double bound) { return {Kind::uniform, bound}; }
+
+  /// An f32 tensor; zero draws nothing from `stream`.
+  Tensor operator()(const Shape& shape, RandomStream& stream) const;
+};
+
+}  // namespace gyre

@@ -1,0 +1,21 @@
+#include "layers/layer_norm.h"
+
+#include "autograd/ops/normalization.h"
+
+namespace gyre {
+
+LayerNorm::LayerNorm(std::int64_t channels, int repeat, double eps)
+    : repeat_(repeat),
+      eps_(eps),
+      weight_(&add_parameter("weight", Tensor::ones({channels}))),
+      bias_(&add_parameter("bias", Tensor::zeros({channels}))) {}
+
+Variable LayerNorm::forward(const Variable& x) {
+  return layer_norm(x, weight_->variable, bias_->variable, repeat_, eps_);
+}
+
+std::string LayerNorm::describe() const {
+  return fmt::format("{}, eps {:g}", weight_->variable.size(0) * repeat_, eps_);
+}
+
+}  // namespace gyre

@@ -66,8 +66,11 @@ std::string Optimizer::describe() const {
     ++tensors[entry.parameter->decay];
     values[entry.parameter->decay] += entry.parameter->variable.data().numel();
   }
-  return fmt::format("decay: {} tensors, {} values; no decay: {} tensors, {} values", tensors[1],
-                     with_commas(values[1]), tensors[0], with_commas(values[0]));
+  const auto group = [&](bool decay) {
+    return fmt::format("{} tensor{}, {} values", tensors[decay], tensors[decay] == 1 ? "" : "s",
+                       with_commas(values[decay]));
+  };
+  return fmt::format("decay: {}; no decay: {}", group(true), group(false));
 }
 
 TensorMap Optimizer::state() const {

@@ -20,12 +20,8 @@ struct Range {
   bool contains(T value) const {
     return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
   }
-  /// "[1, 65536]", "[0, 1)"; "≥ 0" style where only one end is given.
+  /// "[1, 65536]", "[0, 1)".
   std::string str() const {
-    const bool low_end = low == std::numeric_limits<T>::lowest(),
-               high_end = high == std::numeric_limits<T>::max();
-    if (low_end && high_end) return "any number";
-    if (high_end) return fmt::format("{} {}", open_low ? ">" : ">=", low);
     return fmt::format("{}{}, {}{}", open_low ? '(' : '[', low, high, open_high ? ')' : ']');
   }
 };
@@ -36,9 +32,10 @@ template <class T>
 requires std::integral<T> || std::floating_point<T> T parse_number(std::string_view text,
                                                                    const Range<T>& range = {}) {
   T value{};
-  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  const bool plus = text.starts_with('+') && !text.starts_with("+-");
+  const std::string_view digits = plus ? text.substr(1) : text;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool whole = end == digits.data() + digits.size() && !digits.empty() && !digits.starts_with('+');
+  const bool whole = end == digits.data() + digits.size() && !digits.empty();
   if constexpr (std::integral<T>) {
     // "-1" for an unsigned type is a number out of range, not a wrong word.
     const bool negative = std::unsigned_integral<T> && digits.size() > 1 && digits.front() == '-' &&

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+
+#include "core/error.h"
+#include "kernels/eq_linear.h"
+#include "models/model_config.h"
+
+namespace gyre {
+
+namespace {
+
+constexpr std::int64_t largest = 1 << 20;
+
+/// The closest values in [1, limit] below and above `from` that are legal: "4, 8", or "4" where one side has
+/// none.
+template <std::predicate<std::int64_t> Legal>
+std::string nearby(std::int64_t from, std::int64_t limit, Legal legal) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t below = std::min(from - 1, limit); below >= 1; --below) {
+    if (!legal(below)) continue;
+    found.push_back(below);
+    break;
+  }
+  for (std::int64_t above = from + 1; above <= limit; ++above) {
+    if (!legal(above)) continue;
+    found.push_back(above);
+    break;
+  }
+  return found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", "));
+}
+
+void check_range(std::string_view key, std::int64_t value, std::int64_t most = largest) {
+  require<ValueError>(value >= 1 && value <= most, "model.{} {} is not in 1 to {}", key, value, most);
+}
+
+void check_rate(std::string_view key, double rate) {
+  require<ValueError>(rate >= 0 && rate < 1, "model.{} {:g} is not in [0, 1)", key, rate);
+}
+
+void check_group(const ModelConfig& config) {
+  if (!is_equivariant(config)) {
+    require<ValueError>(config.group == "c1",
+                        "model.group {}: {} has no group axis; leave group out or use eq_{}", config.group,
+                        config.name, config.name);
+    return;
+  }
+  std::vector<std::string_view> legal;
+  for (const std::string_view name : Group::names())
+    if (Group::get(name).has_image_action()) legal.push_back(name);
+  const auto names = Group::names();
+  require<ValueError>(std::find(names.begin(), names.end(), config.group) != names.end(),
+                      "model.group \"{}\" is unknown; legal are {}", config.group, fmt::join(legal, ", "));
+  require<ValueError>(Group::get(config.group).has_image_action(),
+                      "model.group: {} has no exact image action; legal are {}", config.group,
+                      fmt::join(legal, ", "));
+}
+
+void check_image(const ModelConfig& config) {
+  const std::int64_t size = config.image_size, patch = config.patch_size;
+  require<ShapeError>(
+      size % patch == 0,
+      "model.patch_size: {}x{} image with patch {} leaves a remainder of {}; legal patch sizes "
+      "nearby: {}",
+      size, size, patch, size % patch, nearby(patch, size, [&](std::int64_t p) { return size % p == 0; }));
+}
+
+void check_width(const ModelConfig& config) {
+  const std::int64_t order = group_of(config).order(), width = config.width, heads = config.heads;
+  const auto whole_orbits = [&](std::int64_t w) { return w % order == 0; };
+  require<ShapeError>(whole_orbits(width), "model.width {} is not a multiple of {} (group {}): nearest {}",
+                      width, order, config.group, nearby(width, largest, whole_orbits));
+  const auto legal_heads = [&](std::int64_t h) { return width % (h * order) == 0; };
+  require<ShapeError>(width % heads == 0, "model.heads {} does not divide width {}: nearest {}", heads, width,
+                      nearby(heads, width, legal_heads));
+  require<ShapeError>(
+      legal_heads(heads),
+      "model.heads: head dimension {}/{} = {} is not a multiple of {} (group {}): nearest heads {}", width,
+      heads, width / heads, order, config.group, nearby(heads, width, legal_heads));
+  const double hidden = static_cast<double>(width) * config.mlp_ratio;
+  require<ValueError>(config.mlp_ratio > 0 && hidden <= static_cast<double>(largest),
+                      "model.mlp_ratio {:g} is not in (0, {:g}]", config.mlp_ratio,
+                      static_cast<double>(largest) / static_cast<double>(width));
+  const double lower = std::floor(hidden / static_cast<double>(order)) * static_cast<double>(order);
+  require<ShapeError>(
+      hidden == lower && hidden >= 1,
+      "model.mlp_ratio {:g} gives a hidden width of {:g}, not a multiple of {}: nearest ratio {:g}",
+      config.mlp_ratio, hidden, order, (lower + static_cast<double>(order)) / static_cast<double>(width));
+}
+
+void check_positions(const ModelConfig& config) {
+  require<ValueError>(config.pos_embed == "full" || config.pos_embed == "quarter",
+                      "model.pos_embed \"{}\" is neither full nor quarter", config.pos_embed);
+  if (config.pos_embed == "full") return;
+  require<ValueError>(is_equivariant(config), "model.pos_embed: {} has the full table only", config.name);
+  const std::int64_t grid = grid_of(config), patch = config.patch_size;
+  if (grid % 2 == 0 || group_of(config).order() == 1) return;
+  const std::string sizes = grid == 1 ? fmt::format("{}", 2 * patch)
+                                      : fmt::format("{} or {}", (grid - 1) * patch, (grid + 1) * patch);
+  throw ShapeError(
+      fmt::format("model.pos_embed: the quarter table needs an even grid, {}/{} is {}x{}: use full, or "
+                  "image_size {}",
+                  config.image_size, patch, grid, grid, sizes));
+}
+
+void check_backend(const ModelConfig& config) {
+  try {
+    kernels::parse_eq_backend(config.backend);
+  } catch (const ValueError&) {
+    throw ValueError(fmt::format("model.backend \"{}\" is not auto, flash or naive", config.backend));
+  }
+  const Group& group = group_of(config);
+  const int plain = group.plain_form().products(), fewest = group.fewest_form().products();
+  const std::int64_t asked = config.products;
+  require<ValueError>(asked == 0 || !is_equivariant(config) || asked == plain || asked == fewest,
+                      "model.products {}: group {} has flash forms of {} and {} products; 0 takes the fewest",
+                      asked, config.group, fewest, plain);
+}
+
+}  // namespace
+
+void validate(const ModelConfig& config) {
+  check_group(config);
+  check_range("image_size", config.image_size, 16384);
+  check_range("in_channels", config.in_channels);
+  check_range("patch_size", config.patch_size);
+  check_range("width", config.width);
+  check_range("depth", config.depth, 1000);
+  check_range("heads", config.heads);
+  check_range("classes", config.classes);
+  check_rate("drop_path", config.drop_path);
+  check_rate("dropout", config.dropout);
+  require<ValueError>(config.pool == "mean" || config.pool == "token",
+                      "model.pool \"{}\" is neither mean nor token", config.pool);
+  check_image(config);
+  check_width(config);
+  check_positions(config);
+  check_backend(config);
+}
+
+}  // namespace gyre

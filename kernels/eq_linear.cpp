@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_planes.h"
+#include "kernels/cpu/flash_kernels.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 
@@ -21,16 +22,13 @@ const BilinearForm& form_of(const Group& group, int products) {
   return group.plain_form();
 }
 
-/// Narrow layers spend more time on the transform than the products save.
-constexpr std::int64_t min_flash_channels = 24;
+enum class Kernel { naive, packed, flash };
 
-bool use_flash(const Group& group, const EqLinearOptions& options, std::int64_t channels_in, std::int64_t channels_out) {
-  switch (options.backend) {
-    case EqBackend::flash: return true;
-    case EqBackend::naive: return false;
-    case EqBackend::automatic: break;
-  }
-  return group.order() > 1 && channels_in >= min_flash_channels && channels_out >= min_flash_channels;
+/// A fixed rule of the shape, so that the same run always takes the same kernels.
+Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype) {
+  if (options.backend == EqBackend::naive || (options.backend == EqBackend::automatic && group.order() == 1))
+    return Kernel::naive;
+  return dtype == DType::f32 ? Kernel::flash : Kernel::packed;
 }
 
 struct Forward {
@@ -44,23 +42,30 @@ struct Backward {
   const Group& group;
   const EqLinearOptions& options;
   const Tensor &x, &w, &grad;
-  bool need_x, need_w;
+  bool need_x, need_w, need_b;
   EqPlanes& cache;
 };
 
 void forward_cpu(const Forward& call, Tensor& y) {
-  if (use_flash(call.group, call.options, call.w.size(1), call.w.size(0)))
-    y = cpu::flash_eq_linear_forward(form_of(call.group, call.options.products), call.x, call.w, call.b, call.cache);
-  else
-    y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
+  const BilinearForm& form = form_of(call.group, call.options.products);
+  switch (choose(call.group, call.options, call.x.dtype())) {
+    case Kernel::naive: y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache); break;
+    case Kernel::packed: y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+    case Kernel::flash: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+  }
 }
 
 void backward_cpu(const Backward& call, LinearGrads& grads) {
-  if (use_flash(call.group, call.options, call.w.size(1), call.w.size(0)))
-    grads = cpu::flash_eq_linear_backward(form_of(call.group, call.options.products), call.x, call.w, call.grad,
-                                          call.need_x, call.need_w, call.cache);
-  else
-    grads = cpu::naive_eq_linear_backward(call.group, call.x, call.w, call.grad, call.need_x, call.need_w, call.cache);
+  const BilinearForm& form = form_of(call.group, call.options.products);
+  const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
+  switch (choose(group, options, x.dtype())) {
+    case Kernel::naive: grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache); break;
+    case Kernel::packed: grads = cpu::packed_eq_linear_backward(form, x, w, grad, need_x, need_w, cache); break;
+    case Kernel::flash:
+      grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
+      return;
+  }
+  if (need_b) grads.b = sum(grad, std::array{0, 2}, false);
 }
 
 const Op<const Forward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu};
@@ -93,7 +98,8 @@ int EqPlanes::rebuilds() const { return state_->rebuilds; }
 
 void EqPlanes::clear() {
   const std::scoped_lock lock(state_->mutex);
-  state_->flash = {};
+  state_->fused = {};
+  state_->packed = {};
   state_->naive = {};
 }
 
@@ -122,21 +128,23 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   EqPlanes temporary;
   LinearGrads grads;
   const Tensor input = x.contiguous(), weight = w.contiguous(), dense_grad = grad.contiguous();
-  if (need_x || need_w) {
-    eq_linear_backward_op(x.device(),
-                          Backward{group, options, input, weight, dense_grad, need_x, need_w, cache ? *cache : temporary},
-                          grads);
-  }
-  if (need_b) grads.b = sum(dense_grad, std::array{0, 2}, false);
+  eq_linear_backward_op(
+      x.device(),
+      Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b, cache ? *cache : temporary}, grads);
   return grads;
 }
 
-std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t rows,
-                             std::int64_t channels_in, std::int64_t channels_out) {
-  (void)rows;
+std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, [[maybe_unused]] std::int64_t rows,
+                             [[maybe_unused]] std::int64_t channels_in,
+                             [[maybe_unused]] std::int64_t channels_out) {
   const char* library = dtype == DType::f64 ? "eigen" : "onednn";
-  if (!use_flash(group, options, channels_in, channels_out)) return fmt::format("naive_{}", library);
-  return fmt::format("flash{}_{}", form_of(group, options.products).products(), library);
+  const int products = form_of(group, options.products).products();
+  switch (choose(group, options, dtype)) {
+    case Kernel::naive: return fmt::format("naive_{}", library);
+    case Kernel::packed: return fmt::format("flash{}_{}", products, library);
+    case Kernel::flash: return fmt::format("flash{}_{}", products, cpu::flash_target());
+  }
+  return {};
 }
 
 Tensor expand_eq_weight(const Group& group, const Tensor& w) {

@@ -18,13 +18,20 @@ struct EqPlanes::State {
   };
   static Source source_of(const Tensor& w) { return {w.version(), w.raw_data()}; }
 
-  struct Flash {
+  struct Fused {
     Source source;
     int products = 0;
-    Tensor planes;               // [P, D, C]
-    cpu::PackedGemm forward;     // f32: planesᵀ, C×D
-    cpu::PackedGemm backward;    // f32: planes, D×C
-  } flash;
+    std::int64_t panel = 0;    // of the instruction set that packed
+    Tensor planes;             // [P, D, C]
+    Tensor forward, backward;  // flash_kernels.h; undefined until used
+  } fused;
+  struct Packed {
+    Source source;
+    int products = 0;
+    Tensor planes;         // [P, D, C]
+    cpu::PackedGemm forward;    // f32: planesᵀ, C×D
+    cpu::PackedGemm backward;   // f32: planes, D×C
+  } packed;
   struct Naive {
     Source source;
     Tensor dense;  // [D·T, C·T]

@@ -1,7 +1,6 @@
 #include "kernels/cpu/group_transform.h"
 
 #include <array>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/parallel.h"
@@ -12,76 +11,26 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/elements-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace gyre::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// Deinterleaves `Lanes` channels of G group elements: v[t] holds element t of each channel.
-template <int G, class D, class T = hn::TFromD<D>>
-HWY_INLINE void load_elements(D d, const T* x, hn::Vec<D>* v) {
-  if constexpr (G == 1) {
-    v[0] = hn::LoadU(d, x);
-  } else if constexpr (G == 2) {
-    hn::LoadInterleaved2(d, x, v[0], v[1]);
-  } else if constexpr (G == 4) {
-    hn::LoadInterleaved4(d, x, v[0], v[1], v[2], v[3]);
-  } else {
-    // Quads 0..3 and 4..7 of each channel, each quad then as for G = 4.
-    HWY_ALIGN T low[4 * HWY_MAX_BYTES / sizeof(T)], high[4 * HWY_MAX_BYTES / sizeof(T)];
-    for (std::size_t c = 0; c < hn::Lanes(d); ++c) {
-      std::memcpy(low + 4 * c, x + 8 * c, 4 * sizeof(T));
-      std::memcpy(high + 4 * c, x + 8 * c + 4, 4 * sizeof(T));
-    }
-    hn::LoadInterleaved4(d, low, v[0], v[1], v[2], v[3]);
-    hn::LoadInterleaved4(d, high, v[4], v[5], v[6], v[7]);
-  }
-}
-
-/// Inverse of load_elements.
-template <int G, class D, class T = hn::TFromD<D>>
-HWY_INLINE void store_elements(D d, const hn::Vec<D>* v, T* y) {
-  if constexpr (G == 1) {
-    hn::StoreU(v[0], d, y);
-  } else if constexpr (G == 2) {
-    hn::StoreInterleaved2(v[0], v[1], d, y);
-  } else if constexpr (G == 4) {
-    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, y);
-  } else {
-    HWY_ALIGN T low[4 * HWY_MAX_BYTES / sizeof(T)], high[4 * HWY_MAX_BYTES / sizeof(T)];
-    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, low);
-    hn::StoreInterleaved4(v[4], v[5], v[6], v[7], d, high);
-    for (std::size_t c = 0; c < hn::Lanes(d); ++c) {
-      std::memcpy(y + 8 * c, low + 4 * c, 4 * sizeof(T));
-      std::memcpy(y + 8 * c + 4, high + 4 * c, 4 * sizeof(T));
-    }
-  }
-}
 
 template <int G, class T>
 void to_planes_rows(int products, const T* m, std::int64_t first, std::int64_t last, std::int64_t channels,
                     std::int64_t plane, const T* x, T* planes) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t whole = channels / lanes * lanes;
   for (std::int64_t n = first; n < last; ++n) {
     const T* row = x + n * channels * G;
     T* out = planes + n * channels;
-    for (std::int64_t c = 0; c < whole; c += lanes) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
       hn::Vec<decltype(d)> v[G];
-      load_elements<G>(d, row + c * G, v);
-      for (int p = 0; p < products; ++p) {
-        auto sum = hn::Mul(hn::Set(d, m[p * G]), v[0]);
-        for (int t = 1; t < G; ++t) sum = hn::MulAdd(hn::Set(d, m[p * G + t]), v[t], sum);
-        hn::StoreU(sum, d, out + p * plane + c);
-      }
-    }
-    for (std::int64_t c = whole; c < channels; ++c) {
-      for (int p = 0; p < products; ++p) {
-        T sum = 0;
-        for (int t = 0; t < G; ++t) sum += m[p * G + t] * row[c * G + t];
-        out[p * plane + c] = sum;
-      }
+      load_some_elements<G>(d, row + c * G, channels - c, v);
+      for (int p = 0; p < products; ++p)
+        store_some(d, combine<G>(d, m + p * G, v), channels - c, out + p * plane + c);
     }
   }
 }
@@ -91,26 +40,18 @@ void from_planes_rows(int products, const T* m, std::int64_t first, std::int64_t
                       std::int64_t plane, const T* planes, const T* bias, T* y) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t whole = channels / lanes * lanes;
   for (std::int64_t n = first; n < last; ++n) {
     const T* in = planes + n * channels;
     T* row = y + n * channels * G;
-    for (std::int64_t c = 0; c < whole; c += lanes) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
       hn::Vec<decltype(d)> v[G];
-      const auto start = bias ? hn::LoadU(d, bias + c) : hn::Zero(d);
+      const auto start = bias ? load_some(d, bias + c, channels - c) : hn::Zero(d);
       for (int t = 0; t < G; ++t) v[t] = start;
       for (int p = 0; p < products; ++p) {
-        const auto a = hn::LoadU(d, in + p * plane + c);
+        const auto a = load_some(d, in + p * plane + c, channels - c);
         for (int t = 0; t < G; ++t) v[t] = hn::MulAdd(hn::Set(d, m[t * products + p]), a, v[t]);
       }
-      store_elements<G>(d, v, row + c * G);
-    }
-    for (std::int64_t c = whole; c < channels; ++c) {
-      for (int t = 0; t < G; ++t) {
-        T sum = bias ? bias[c] : T(0);
-        for (int p = 0; p < products; ++p) sum += m[t * products + p] * in[p * plane + c];
-        row[c * G + t] = sum;
-      }
+      store_some_elements<G>(d, v, channels - c, row + c * G);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Flash EQ-Linear from any bilinear form of the group product (docs/math.md section 3):
+// Packed EQ-Linear: library products on whole planes, from any bilinear form of the group product (docs/math.md section 3):
 //
 //   forward   f = input·x         [P, N, C]     planes of the input
 //             a_p = f_p · w_pᵀ    [P, N, D]     one dense product per plane
@@ -17,7 +17,7 @@
 namespace gyre::kernels::cpu {
 namespace {
 
-using Flash = EqPlanes::State::Flash;
+using Packed = EqPlanes::State::Packed;
 
 template <class T>
 void gemm(const GemmShape& shape, const T* a, const T* b, T* c) {
@@ -26,49 +26,49 @@ void gemm(const GemmShape& shape, const T* a, const T* b, T* c) {
 }
 
 template <class T>
-Flash& planes_of(const BilinearForm& form, const Tensor& w, EqPlanes::State& state) {
-  Flash& flash = state.flash;
-  if (flash.source != EqPlanes::State::source_of(w) || flash.products != form.products()) {
+Packed& planes_of(const BilinearForm& form, const Tensor& w, EqPlanes::State& state) {
+  Packed& packed = state.packed;
+  if (packed.source != EqPlanes::State::source_of(w) || packed.products != form.products()) {
     const std::int64_t d = w.size(0), c = w.size(1);
-    flash.planes = Tensor::empty({form.products(), d, c}, w.dtype());
-    to_planes(form.weight, d, c, w.data<T>(), flash.planes.mutable_data<T>());
-    flash.source = EqPlanes::State::source_of(w);
-    flash.products = form.products();
-    flash.forward = {};
-    flash.backward = {};
+    packed.planes = Tensor::empty({form.products(), d, c}, w.dtype());
+    to_planes(form.weight, d, c, w.data<T>(), packed.planes.mutable_data<T>());
+    packed.source = EqPlanes::State::source_of(w);
+    packed.products = form.products();
+    packed.forward = {};
+    packed.backward = {};
     ++state.rebuilds;
   }
-  return flash;
+  return packed;
 }
 
 /// a [P, N, D] = f [P, N, C] times the planes transposed.
 template <class T>
-Tensor multiply_forward(Flash& flash, const Tensor& f, std::int64_t d) {
+Tensor multiply_forward(Packed& packed, const Tensor& f, std::int64_t d) {
   const std::int64_t p = f.size(0), n = f.size(1), c = f.size(2);
   Tensor a = Tensor::empty({p, n, d}, f.dtype());
   if constexpr (std::is_same_v<T, float>) {
-    if (!flash.forward.packed())
-      flash.forward = PackedGemm::pack(p, c, d, flash.planes.data<float>(), d * c, 1, c, n);
-    flash.forward.run(n, f.data<float>(), n * c, c, 1, a.mutable_data<float>(), n * d, d);
+    if (!packed.forward.packed())
+      packed.forward = PackedGemm::pack(p, c, d, packed.planes.data<float>(), d * c, 1, c, n);
+    packed.forward.run(n, f.data<float>(), n * c, c, 1, a.mutable_data<float>(), n * d, d);
   } else {
     const GemmShape shape{p, n, d, c, n * c, c, 1, d * c, 1, c, n * d, d};
-    gemm(shape, f.data<T>(), flash.planes.data<T>(), a.mutable_data<T>());
+    gemm(shape, f.data<T>(), packed.planes.data<T>(), a.mutable_data<T>());
   }
   return a;
 }
 
 /// [P, N, C] = g [P, N, D] times the planes.
 template <class T>
-Tensor multiply_backward(Flash& flash, const Tensor& g, std::int64_t c) {
+Tensor multiply_backward(Packed& packed, const Tensor& g, std::int64_t c) {
   const std::int64_t p = g.size(0), n = g.size(1), d = g.size(2);
   Tensor h = Tensor::empty({p, n, c}, g.dtype());
   if constexpr (std::is_same_v<T, float>) {
-    if (!flash.backward.packed())
-      flash.backward = PackedGemm::pack(p, d, c, flash.planes.data<float>(), d * c, c, 1, n);
-    flash.backward.run(n, g.data<float>(), n * d, d, 1, h.mutable_data<float>(), n * c, c);
+    if (!packed.backward.packed())
+      packed.backward = PackedGemm::pack(p, d, c, packed.planes.data<float>(), d * c, c, 1, n);
+    packed.backward.run(n, g.data<float>(), n * d, d, 1, h.mutable_data<float>(), n * c, c);
   } else {
     const GemmShape shape{p, n, c, d, n * d, d, 1, d * c, c, 1, n * c, c};
-    gemm(shape, g.data<T>(), flash.planes.data<T>(), h.mutable_data<T>());
+    gemm(shape, g.data<T>(), packed.planes.data<T>(), h.mutable_data<T>());
   }
   return h;
 }
@@ -90,16 +90,16 @@ Tensor transform_back(const Matrix& m, const Tensor& planes, const Tensor& bias)
 
 }  // namespace
 
-Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+Tensor packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                                EqPlanes& cache) {
   return dispatch_floating(x.dtype(), "eq_linear", [&]<class T>(T) {
     const std::scoped_lock lock(cache.state().mutex);
-    Flash& flash = planes_of<T>(form, w, cache.state());
-    return transform_back<T>(form.output, multiply_forward<T>(flash, transform<T>(form.input, x), w.size(0)), b);
+    Packed& packed = planes_of<T>(form, w, cache.state());
+    return transform_back<T>(form.output, multiply_forward<T>(packed, transform<T>(form.input, x), w.size(0)), b);
   });
 }
 
-LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
+LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache) {
   return dispatch_floating(x.dtype(), "eq_linear", [&]<class T>(T) {
     const std::int64_t p = form.products(), n = x.size(0), c = x.size(1), d = w.size(0);
@@ -107,8 +107,8 @@ LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, 
     LinearGrads grads;
     if (need_x) {
       const std::scoped_lock lock(cache.state().mutex);
-      Flash& flash = planes_of<T>(form, w, cache.state());
-      grads.x = transform_back<T>(form.input.transposed(), multiply_backward<T>(flash, g, c), {});
+      Packed& packed = planes_of<T>(form, w, cache.state());
+      grads.x = transform_back<T>(form.input.transposed(), multiply_backward<T>(packed, g, c), {});
     }
     if (need_w) {
       const Tensor f = transform<T>(form.input, x);

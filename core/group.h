@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +15,9 @@ struct Matrix {
 
   Matrix() = default;
   Matrix(int row_count, int col_count)
-      : rows(row_count), cols(col_count), values(static_cast<std::size_t>(row_count) * static_cast<std::size_t>(col_count)) {}
+      : rows(row_count),
+        cols(col_count),
+        values(static_cast<std::size_t>(row_count) * static_cast<std::size_t>(col_count)) {}
   double operator()(int r, int c) const { return values[static_cast<std::size_t>(r * cols + c)]; }
   double& operator()(int r, int c) { return values[static_cast<std::size_t>(r * cols + c)]; }
   Matrix transposed() const;
@@ -37,7 +40,7 @@ struct BilinearForm {
   int products() const { return input.rows; }
 };
 
-/// A finite symmetry group of order T, its Fourier transform and its action on images (docs/math.md section 1).
+/// A finite symmetry group of order T, its Fourier transform and its action on images (docs/math.md).
 class Group {
  public:
   /// "c1", "c2", "mirror", "c4", "c8" or "d4"; throws ValueError naming the legal ones.

@@ -16,11 +16,17 @@ struct SafetensorsFile {
   Metadata metadata;
 };
 
-/// Reads a whole safetensors file (header length u64 LE, JSON header, dense data). Refuses with FileError, naming file
-/// and tensor: truncation, header longer than the file, overlapping or out-of-range offsets, duplicate names, unknown types,
-/// sizes that do not match shapes. Allocates nothing larger than the file.
+/// Reads a whole safetensors file (header length u64 LE, JSON header, dense data). Refuses with FileError,
+/// naming file and tensor: truncation, trailing bytes, a header above 100 MB or longer than the file, gaps
+/// and overlaps, duplicate names, unknown types or keys, sizes that do not match shapes. Allocates nothing
+/// larger than the file.
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
-/// Writes dense copies; the bytes are a pure function of the arguments. Does not sync or rename: see write_file_atomically.
-void write_safetensors(const std::filesystem::path& path, const TensorMap& tensors, const Metadata& metadata = {});
+/// The bytes of a file: a pure function of the arguments, tensors made dense. Throws ValueError for an
+/// undefined tensor, the name "__metadata__", or text that is not UTF-8.
+std::string encode_safetensors(const TensorMap& tensors, const Metadata& metadata = {});
+/// write_file of those bytes, in place; for a file that must be whole at every instant use
+/// write_file_atomically.
+void write_safetensors(const std::filesystem::path& path, const TensorMap& tensors,
+                       const Metadata& metadata = {});
 
 }  // namespace gyre

@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-/// Numbers that never repeat within a process; equal versions mean equal contents (MATH.md section 4).
+/// Numbers that never repeat within a process; equal versions mean equal contents (docs/math.md section 4).
 std::uint64_t next_version();
 
 /// A block of memory with a content version; taking mutable access renews the version.

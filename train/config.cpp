@@ -78,7 +78,7 @@ Config read_config(std::string_view text, const std::string& origin, std::span<c
   try {
     config.model = resolve(config.model);
   } catch (const Error& error) {
-    throw ConfigError(fmt::format("{}: model: {}", origin, error.what()));
+    throw ConfigError(fmt::format("{}: {}", origin, error.what()));
   }
   return config;
 }
@@ -108,7 +108,13 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
   } catch (const FileError& error) {
     throw ConfigError(error.what());
   }
-  return read_config(text, path.string(), overrides);
+  Config config = read_config(text, path.string(), overrides);
+  try {
+    validate(config.model);
+  } catch (const Error& error) {
+    throw ConfigError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+  return config;
 }
 
 Config parse_config(std::string_view text, const std::string& origin) {

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device.h"
+#include "kernels/eq_linear.h"
+#include "train/parse.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace gyre::cli {
+
+/// A wrong use of the program that options alone cannot tell; exit code 2.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Options of every command that computes.
+struct CommonOptions {
+  std::string device = "auto";
+  int threads = 0;      ///< 0: one per core
+  std::string backend;  ///< empty: as configured
+  bool json = false;
+  bool no_pin = false;
+};
+
+/// Work that the parsed command line asks for; returns the exit code.
+using Action = std::function<int()>;
+
+enum ExitCode { success = 0, failure = 1, wrong_use = 2, interrupted = 130 };
+
+// Each adds one command, which sets `action` when it is chosen.
+void add_train_command(CLI::App& app, Action& action);
+void add_eval_command(CLI::App& app, Action& action);
+void add_predict_command(CLI::App& app, Action& action);
+void add_models_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
+void add_config_command(CLI::App& app, Action& action);
+
+void add_json_option(CLI::App& command, bool& json);
+/// --device, --threads, --backend, --json and --no-pin.
+void add_common_options(CLI::App& command, CommonOptions& options);
+/// --set, repeatable.
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+/// An option with one word of `choices`; `shown` is the default as help tells it.
+void add_choice(CLI::App& command, const std::string& name, std::string& target,
+                const std::vector<std::string>& choices, const std::string& doc, const std::string& shown);
+/// Reads a number by parse_number.
+void add_number(CLI::App& command, const std::string& name, int& target, const Range<int>& range,
+                const std::string& doc);
+void add_number(CLI::App& command, const std::string& name, std::int64_t& target,
+                const Range<std::int64_t>& range, const std::string& doc);
+void add_number(CLI::App& command, const std::string& name, double& target, const Range<double>& range,
+                const std::string& doc);
+
+/// Sets the thread count (that of the options, else `configured`, else one per core) and pins the threads if
+/// `pin`, unless
+/// --no-pin or GYRE_PIN=0 forbids it. Returns the device.
+Device prepare_machine(const CommonOptions& options, int configured, bool pin);
+
+/// Runs the program: parses, acts, prints errors as one line "gyre: error: …" on standard error.
+int run_program(int argc, char** argv);
+
+}  // namespace gyre::cli

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "core/parallel.h"
+#include "train/cli/command.h"
+#include "train/words.h"
+
+namespace gyre::cli {
+namespace {
+
+/// CLI11 reads numbers in the locale of the user; these go through parse_number.
+template <class T>
+void add_parsed(CLI::App& command, const std::string& name, T& target, const Range<T>& range,
+                const std::string& doc) {
+  const auto read = [&target, range, name](const std::string& text) {
+    try {
+      target = parse_number<T>(text, range);
+    } catch (const ValueError& error) {
+      throw CLI::ValidationError(name, error.what());
+    }
+  };
+  command.add_option_function<std::string>(name, read, fmt::format("{} (default: {})", doc, target))
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_number(CLI::App& command, const std::string& name, int& target, const Range<int>& range,
+                const std::string& doc) {
+  add_parsed(command, name, target, range, doc);
+}
+
+void add_number(CLI::App& command, const std::string& name, std::int64_t& target,
+                const Range<std::int64_t>& range, const std::string& doc) {
+  add_parsed(command, name, target, range, doc);
+}
+
+void add_number(CLI::App& command, const std::string& name, double& target, const Range<double>& range,
+                const std::string& doc) {
+  add_parsed(command, name, target, range, doc);
+}
+
+void add_choice(CLI::App& command, const std::string& name, std::string& target,
+                const std::vector<std::string>& choices, const std::string& doc, const std::string& shown) {
+  const auto read = [&target, choices, name](const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      const auto near = nearest_word(text, choices);
+      throw CLI::ValidationError(name, fmt::format("'{}' is not one of {}{}", text, fmt::join(choices, ", "),
+                                                   near ? fmt::format("; did you mean {}?", *near) : ""));
+    }
+    target = text;
+  };
+  command.add_option_function<std::string>(name, read, fmt::format("{} (default: {})", doc, shown))
+      ->type_name(fmt::format("{}", fmt::join(choices, "|")));
+}
+
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "print one JSON object on standard output, nothing else (default: off)");
+}
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command
+      .add_option("--device", options.device,
+                  "where to compute; auto takes CUDA where it works (default: auto)")
+      ->type_name("auto|cpu|cuda[:N]");
+  add_number(command, "--threads", options.threads, {0, 1024},
+             "threads of compute; 0: as configured, else one per core");
+  add_choice(command, "--backend", options.backend, {"auto", "flash", "naive"}, "how EQ-Linear is computed",
+             "as configured");
+  command.add_flag(
+      "--no-pin", options.no_pin,
+      "leave threads free to move between cores, as the environment GYRE_PIN=0 does (default: off)");
+  add_json_option(command, options.json);
+}
+
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
+  command
+      .add_option("--set", overrides,
+                  "set one key of the configuration, such as --set train.epochs=3; repeatable")
+      ->type_name("SECTION.KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+Device prepare_machine(const CommonOptions& options, int configured, bool pin) {
+  const int threads = options.threads > 0 ? options.threads : configured;
+  if (threads > 0) set_num_threads(threads);
+  const char* allowed = std::getenv("GYRE_PIN");
+  if (pin && !options.no_pin && !(allowed && std::string_view(allowed) == "0")) pin_threads();
+  return parse_device(options.device);
+}
+
+}  // namespace gyre::cli

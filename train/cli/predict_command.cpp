@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json.hpp>
+
+#include "train/cli/command.h"
+#include "train/predict.h"
+
+namespace gyre::cli {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string checkpoint;
+  std::vector<std::string> images;
+  PredictOptions predict;
+};
+
+void print_json(const std::vector<Prediction>& predictions) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Prediction& prediction : predictions) {
+    auto classes = nlohmann::ordered_json::array();
+    for (const ClassProbability& c : prediction.classes) {
+      classes.push_back({{"index", c.index}, {"name", c.name}, {"probability", c.probability}});
+    }
+    list.push_back({{"file", prediction.file.string()}, {"classes", classes}});
+  }
+  // File names need not be UTF-8.
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  fmt::print("{}\n", nlohmann::ordered_json{{"predictions", list}}.dump(2, ' ', false, replace));
+}
+
+void print_text(const std::vector<Prediction>& predictions) {
+  for (const Prediction& prediction : predictions) {
+    fmt::print("{}\n", prediction.file.string());
+    for (const ClassProbability& c : prediction.classes) {
+      fmt::print("  {:6.2f} %  {:>4}  {}\n", 100 * c.probability, c.index, c.name);
+    }
+  }
+}
+
+int run(Options& options) {
+  prepare_machine(options.common, 0, false);
+  options.predict.checkpoint = options.checkpoint;
+  options.predict.images.assign(options.images.begin(), options.images.end());
+  if (!options.common.backend.empty())
+    options.predict.backend = kernels::parse_eq_backend(options.common.backend);
+  const std::vector<Prediction> predictions = predict(options.predict);
+  if (options.common.json) {
+    print_json(predictions);
+  } else {
+    print_text(predictions);
+  }
+  return success;
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("predict", "name the classes of pictures");
+  command->add_option("CHECKPOINT", options->checkpoint, "checkpoint or run directory")->required();
+  command->add_option("IMAGE", options->images, "JPEG, PNG or other pictures")->required();
+  add_number(*command, "--top", options->predict.top, {1, 1'000'000}, "classes per picture");
+  add_choice(*command, "--weights", options->predict.weights, {"ema", "raw"}, "averaged or raw weights",
+             "ema");
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace gyre::cli

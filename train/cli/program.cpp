@@ -1,0 +1,74 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "train/cli/command.h"
+#include "train/config.h"
+
+namespace gyre::cli {
+namespace {
+
+constexpr const char* version = "gyre " GYRE_VERSION;
+
+int report(ExitCode code, std::string text) {
+  // One line, whatever a library put into its message.
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  while (text.ends_with(' ')) text.pop_back();
+  std::fflush(stdout);
+  fmt::print(stderr, "gyre: error: {}\n", text);
+  return code;
+}
+
+int parse_and_run(CLI::App& app, Action& action, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    const std::string command = chosen.empty() ? "gyre" : "gyre " + chosen.front()->get_name();
+    return report(wrong_use, fmt::format("{} (see {} --help)", error.what(), command));
+  }
+  return action();
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  CLI::App app("gyre trains rotation-equivariant vision networks.", "gyre");
+  app.set_version_flag("--version", version, "print the version");
+  app.set_help_flag("-h,--help", "print this help");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  Action action;
+  add_train_command(app, action);
+  add_eval_command(app, action);
+  add_predict_command(app, action);
+  add_models_command(app, action);
+  add_bench_command(app, action);
+  add_config_command(app, action);
+  int code = failure;
+  try {
+    code = parse_and_run(app, action, argc, argv);
+  } catch (const ConfigError& error) {
+    code = report(wrong_use, error.what());
+  } catch (const UsageError& error) {
+    code = report(wrong_use, error.what());
+  } catch (const std::bad_alloc&) {
+    code = report(failure, "out of memory");
+  } catch (const std::exception& error) {
+    code = report(failure, error.what());
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    code = report(code == success ? failure : ExitCode(code),
+                  fmt::format("cannot write standard output: {}", std::strerror(errno)));
+  }
+  return code;
+}
+
+}  // namespace gyre::cli

@@ -95,16 +95,45 @@ void copy_row(D* to, std::int64_t to_step, const S* from, std::int64_t from_step
   }
 }
 
+// 4 x 4 floats, both with contiguous rows.
+void transpose_4x4(float* to, std::int64_t to_step, const float* from, std::int64_t from_step) {
+  using Vector = float __attribute__((vector_size(16)));
+  std::array<Vector, 4> in, out;
+  for (std::size_t i = 0; i < 4; ++i)
+    std::memcpy(&in[i], from + static_cast<std::int64_t>(i) * from_step, 16);
+  const Vector a = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
+  const Vector b = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
+  const Vector c = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+  const Vector d = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+  out[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  out[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  out[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  out[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+  for (std::size_t i = 0; i < 4; ++i) std::memcpy(to + static_cast<std::int64_t>(i) * to_step, &out[i], 16);
+}
+
 // Through a small buffer: each cache line of source and destination is touched once, whatever the strides.
 template <class D, class S>
 void copy_transposed(D* to, const S* from, const Dim& row, const Dim& column, std::int64_t rows,
                      std::int64_t columns) {
   std::array<D, tile * tile> buffer;
-  for (std::int64_t c = 0; c < columns; ++c) {
-    copy_row(buffer.data() + c * tile, 1, from + c * column.from, row.from, rows);
+  const bool dense = column.to == 1 && row.to == columns;
+  D* const block = dense ? to : buffer.data();
+  std::int64_t done = 0;
+  if constexpr (std::is_same_v<D, float> && std::is_same_v<S, float>) {
+    for (; row.from == 1 && rows % 4 == 0 && done + 4 <= columns; done += 4) {
+      for (std::int64_t r = 0; r < rows; r += 4) {
+        transpose_4x4(block + r * columns + done, columns, from + done * column.from + r, column.from);
+      }
+    }
   }
-  for (std::int64_t r = 0; r < rows; ++r) {
-    copy_row(to + r * row.to, column.to, buffer.data() + r, tile, columns);
+  for (std::int64_t c = done; c < columns; ++c) {
+    D* target = block + c;
+    const S* source = from + c * column.from;
+    for (std::int64_t r = 0; r < rows; ++r) target[r * columns] = convert<D>(source[r * row.from]);
+  }
+  for (std::int64_t r = 0; r < rows && !dense; ++r) {
+    copy_row(to + r * row.to, column.to, buffer.data() + r * columns, 1, columns);
   }
 }
 
@@ -113,9 +142,12 @@ void run(const Plan& plan, D* to, const S* from) {
   const int outer = plan.rank - 2;
   const Dim& row = plan[outer];
   const Dim& column = plan[outer + 1];
-  const std::int64_t columns = std::min(column.extent, plan.transposed ? tile : grain);
-  const std::int64_t rows =
-      std::min(row.extent, plan.transposed ? tile : std::max<std::int64_t>(1, grain / columns));
+  std::int64_t columns = std::min(column.extent, grain);
+  std::int64_t rows = std::min(row.extent, std::max<std::int64_t>(1, grain / columns));
+  if (plan.transposed) {
+    columns = std::min(column.extent, std::max(tile, tile * tile / row.extent));
+    rows = std::min(row.extent, tile * tile / columns);
+  }
   std::array<std::int64_t, Shape::max_rank + 2> counts{};
   std::int64_t blocks = 1;
   for (int i = 0; i < plan.rank; ++i) {

@@ -37,7 +37,11 @@ CudaProbe probe_cuda() { return {0, "built without CUDA"}; }
 #endif
 
 const CudaProbe& cuda_probe() {
-  static const CudaProbe probe = probe_cuda();
+  static const CudaProbe probe = [] {
+    const CudaProbe found = probe_cuda();
+    // "auto" must not choose a device that cannot hold a tensor.
+    return found.devices > 0 ? CudaProbe{0, "no CUDA storage in this build"} : found;
+  }();
   return probe;
 }
 

@@ -12,9 +12,8 @@ std::uint64_t next_version() {
 
 Storage::Storage(std::size_t bytes, Device device)
     : bytes_(bytes), device_(device), version_(next_version()) {
-  require<DeviceError>(device.is_cpu(), "no CUDA storage in this build: {} bytes wanted on {} ({})", bytes,
-                       device.str(),
-                       cuda_unavailable_reason().empty() ? "CPU only" : cuda_unavailable_reason());
+  require<DeviceError>(device.is_cpu(), "no CUDA storage in this build: {} bytes wanted on {}", bytes,
+                       device.str());
   data_ = pool_allocate(bytes);
 }
 

@@ -14,9 +14,9 @@ Tensor to_grey(const Tensor& image);
 Tensor to_rgb(const Tensor& image);
 /// Pixel areas averaged where the image shrinks, bicubic where it grows.
 Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width);
-/// Scaled so that the shorter side is `side`, then the central square; itself if it is one already.
+/// The central square, scaled to side × side; the image itself if it has that shape.
 Tensor fit_square(const Tensor& image, std::int64_t side);
-/// Undoes an EXIF orientation 1..8, so that the picture stands as a viewer shows it.
+/// The picture as a viewer shows it, given its EXIF orientation 1..8; any other value counts as 1.
 Tensor apply_orientation(const Tensor& image, int orientation);
 
 }  // namespace gyre

@@ -57,9 +57,9 @@ class Loader {
   };
 
   void open(Slot& slot, std::int64_t step) const;
-  void fill(Slot& slot, std::int64_t position) const;
+  void fill(const Slot& slot, std::int64_t position) const;
   void work();
-  void cancel(std::unique_lock<std::mutex>& lock);
+  void stop();
   Slot& slot_of(std::int64_t step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
 
   std::shared_ptr<const Dataset> dataset_;
@@ -75,7 +75,8 @@ class Loader {
   std::int64_t next_ = 0;     // step that next() returns
   std::int64_t filling_ = 0;  // step whose samples are being claimed
   std::int64_t end_ = 0;
-  int busy_ = 0;  // workers outside the lock
+  std::int64_t chunk_ = 1;  // samples claimed at a time
+  int busy_ = 0;            // workers outside the lock
   bool stop_ = false;
   std::atomic<bool> cancelled_ = false;
   std::vector<std::thread> workers_;

@@ -12,9 +12,9 @@
 
 namespace gyre {
 
-/// What turns a picture into model input: channels made grey or RGB, shorter side scaled to `native_size` and
-/// the central square taken, zeros around it up to `size`, then (value / 255 - mean) / std per channel
-/// (padding is normalised too). Stored in checkpoints, so that evaluation and prediction repeat it.
+/// What turns a picture into model input: channels made grey or RGB, the central square scaled to
+/// `native_size`, zeros around it up to `size`, then (value / 255 - mean) / std per channel (padding is
+/// normalised too). Stored in checkpoints, so that evaluation and prediction repeat it.
 struct Preprocessing {
   int channels = 1;      ///< 1 or 3
   int native_size = 28;  ///< side before padding

@@ -1,0 +1,52 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "core/error.h"
+#include "data/decode.h"
+
+namespace gyre {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Names inside `folder` that do not begin with a dot, in byte order: folders or else files.
+std::vector<std::string> list(const fs::path& folder, bool folders) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code dangling;  // counts as a file, which fails by name when it is read
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with('.') && it->is_directory(dangling) == folders) names.push_back(name);
+  }
+  require<FileError>(!error, "{}: {}", folder.string(), error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const fs::path& folder) : folder_(folder), class_names_(list(folder, true)) {
+  require<FileError>(!class_names_.empty(), "{}: no class folders", folder.string());
+  std::string empty;
+  for (std::size_t label = 0; label < class_names_.size(); ++label) {
+    const std::vector<std::string> names = list(folder / class_names_[label], false);
+    if (names.empty()) empty += (empty.empty() ? "" : ", ") + class_names_[label];
+    for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
+  }
+  require<FileError>(empty.empty(), "{}: class folders without images: {}", folder.string(), empty);
+}
+
+fs::path ImageFolder::path(std::int64_t i) const {
+  require<ValueError>(i >= 0 && i < size(), "{}: sample {} of {}", name(), i, size());
+  const File& file = files_[static_cast<std::size_t>(i)];
+  return folder_ / class_names_[static_cast<std::size_t>(file.label)] / file.name;
+}
+
+Sample ImageFolder::get(std::int64_t i) const {
+  return {load_image(path(i)), files_[static_cast<std::size_t>(i)].label};
+}
+
+}  // namespace gyre

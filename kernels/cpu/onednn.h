@@ -3,23 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+
+#include "kernels/cpu/gemm_shape.h"
 
 namespace gyre::kernels::cpu {
 
-/// A batch of products C[b] = A[b]·B[b], A m×k, B k×n; strides in elements, of any value for A and B
-/// (transposed, sliced, or 0 to share one matrix between the batch). The columns of C are adjacent.
-struct GemmShape {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  std::int64_t a_batch = 0, a_row = 0, a_col = 1;
-  std::int64_t b_batch = 0, b_row = 0, b_col = 1;
-  std::int64_t c_batch = 0, c_row = 0;
-  bool operator==(const GemmShape&) const = default;
-};
-
 /// C = A·B, or C += A·B if `accumulate`. `bias` [n] or null is added to every row (not together with
-/// `accumulate`). k = 0 gives zeros (or the bias); an empty C nothing.
+/// `accumulate`). k = 0 gives zeros (or the bias); an empty C nothing. Any strides; operands without a unit
+/// stride are copied first.
 void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, bool accumulate = false,
               const float* bias = nullptr);
+
+/// Name of what gemm_f32 runs for this product: "sgemm" or oneDNN's own ("brg:avx512_core", "gemm:jit").
+std::string gemm_f32_kernel(const GemmShape& shape, bool accumulate = false, bool bias = false);
 
 /// A batch of right-hand sides B[b] (k×n) copied into the layout of the matrix kernels, for many products.
 /// Immutable once packed: threads may share it.
@@ -39,7 +36,7 @@ class PackedGemm {
   bool packed() const { return state_ != nullptr; }
   std::size_t bytes() const;
 
-  /// C[b] = A[b]·B[b] for A m×k; arguments as in gemm_f32.
+  /// C[b] = A[b]·B[b] for A m×k; arguments as in gemm_f32. Fastest where A and C have no gaps.
   void run(std::int64_t m, const float* a, std::int64_t a_batch, std::int64_t a_row, std::int64_t a_col,
            float* c, std::int64_t c_batch, std::int64_t c_row, bool accumulate = false,
            const float* bias = nullptr) const;
@@ -49,7 +46,7 @@ class PackedGemm {
   std::unique_ptr<State> state_;
 };
 
-/// Matrix primitives in the process-wide cache, and its bound: for tests.
+/// Matrix primitives in this thread's cache, and its bound.
 std::size_t cached_gemm_primitives();
 std::size_t max_cached_gemm_primitives();
 

@@ -1,0 +1,85 @@
+#include "kernels/linear.h"
+
+#include <array>
+
+#include "kernels/cpu/linear.h"
+#include "kernels/op.h"
+#include "kernels/reduce.h"
+
+namespace gyre::kernels {
+namespace {
+
+constexpr Op<const Tensor&, const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> forward_op{
+    "linear", cpu::linear_forward};
+constexpr Op<const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> grad_x_op{"linear_backward",
+                                                                                 cpu::linear_grad_x};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> grad_w_op{"linear_backward", cpu::linear_grad_w};
+
+void require_rank(const Tensor& x, int rank, const char* name, const char* what) {
+  require<ShapeError>(x.rank() == rank, "{}: {} has shape {}, not rank {}", what, name, x.shape().str(),
+                      rank);
+}
+
+/// A copy of a strided weight is new each time: nothing to remember.
+cpu::LinearPacks* packs_for(const Tensor& w, PackedWeight* cache) {
+  return cache != nullptr && w.is_contiguous() ? &cache->cpu() : nullptr;
+}
+
+}  // namespace
+
+PackedWeight::PackedWeight() : cpu_(std::make_unique<cpu::LinearPacks>()) {}
+PackedWeight::~PackedWeight() = default;
+PackedWeight::PackedWeight(PackedWeight&&) noexcept = default;
+PackedWeight& PackedWeight::operator=(PackedWeight&&) noexcept = default;
+int PackedWeight::builds() const { return cpu_->builds(); }
+void PackedWeight::clear() { cpu_->clear(); }
+
+Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedWeight* cache) {
+  require_same_device(x, w, "linear");
+  require_same_dtype(x, w, "linear");
+  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "linear takes f32 or f64, not {}",
+                      x.dtype());
+  require_rank(x, 2, "x", "linear");
+  require_rank(w, 2, "w", "linear");
+  require<ShapeError>(x.size(1) == w.size(1), "linear: x {} and w {} differ in their last size",
+                      x.shape().str(), w.shape().str());
+  if (b.defined()) {
+    require_same_device(x, b, "linear");
+    require_same_dtype(x, b, "linear");
+    require_shape(b, {w.size(0)}, "linear bias");
+  }
+  Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype(), x.device());
+  if (y.numel() == 0) return y;
+  forward_op(x.device(), x.contiguous(), w.contiguous(), b.defined() ? b.contiguous() : b,
+             packs_for(w, cache), y);
+  return y;
+}
+
+LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
+                            bool need_b, PackedWeight* cache) {
+  for (const Tensor* other : {&w, &grad}) {
+    require_same_device(x, *other, "linear_backward");
+    require_same_dtype(x, *other, "linear_backward");
+  }
+  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64,
+                      "linear_backward takes f32 or f64, not {}", x.dtype());
+  require_rank(x, 2, "x", "linear_backward");
+  require_rank(w, 2, "w", "linear_backward");
+  require<ShapeError>(x.size(1) == w.size(1), "linear_backward: x {} and w {} differ in their last size",
+                      x.shape().str(), w.shape().str());
+  require_shape(grad, {x.size(0), w.size(0)}, "linear_backward gradient");
+  const Tensor rows = grad.contiguous();
+  LinearGrads result;
+  if (need_x) {
+    result.x = Tensor::empty(x.shape(), x.dtype(), x.device());
+    if (result.x.numel() > 0) grad_x_op(x.device(), w.contiguous(), rows, packs_for(w, cache), result.x);
+  }
+  if (need_w) {
+    result.w = Tensor::empty(w.shape(), w.dtype(), w.device());
+    if (result.w.numel() > 0) grad_w_op(x.device(), x.contiguous(), rows, result.w);
+  }
+  if (need_b) result.b = sum(rows, std::array{0}, false);
+  return result;
+}
+
+}  // namespace gyre::kernels

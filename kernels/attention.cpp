@@ -1,0 +1,55 @@
+#include "kernels/attention.h"
+
+#include "kernels/cpu/attention.h"
+#include "kernels/op.h"
+
+namespace gyre::kernels {
+namespace {
+
+constexpr Op<const Tensor&, Tensor&, Tensor&> forward_op{"attention_forward", cpu::attention_forward};
+constexpr Op<const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&> backward_op{
+    "attention_backward", cpu::attention_backward};
+
+void check(const Tensor& qkv) {
+  require<DTypeError>(qkv.dtype() == DType::f32 || qkv.dtype() == DType::f64,
+                      "attention takes f32 or f64, not {}", qkv.dtype());
+  require<ShapeError>(qkv.rank() == 5 && qkv.size(2) == 3 && qkv.size(4) >= 1,
+                      "attention takes qkv [B, L, 3, H, E] with E >= 1, not {}", qkv.shape().str());
+}
+
+void check_companion(const Tensor& qkv, const Tensor& other, const Shape& shape) {
+  require_same_device(qkv, other, "attention_backward");
+  require_same_dtype(qkv, other, "attention_backward");
+  require_shape(other, shape, "attention_backward");
+}
+
+Shape result_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(1), qkv.size(3) * qkv.size(4)}; }
+
+Shape probability_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv.size(1), qkv.size(1)}; }
+
+}  // namespace
+
+AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities) {
+  check(qkv);
+  AttentionResult result;
+  result.y = Tensor::empty(result_shape(qkv), qkv.dtype(), qkv.device());
+  if (keep_probabilities)
+    result.probabilities = Tensor::empty(probability_shape(qkv), qkv.dtype(), qkv.device());
+  if (qkv.numel() > 0) forward_op(qkv.device(), qkv.contiguous(), result.y, result.probabilities);
+  return result;
+}
+
+Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y,
+                          const Tensor& grad) {
+  check(qkv);
+  check_companion(qkv, probabilities, probability_shape(qkv));
+  check_companion(qkv, y, result_shape(qkv));
+  check_companion(qkv, grad, result_shape(qkv));
+  Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
+  if (qkv.numel() > 0)
+    backward_op(qkv.device(), qkv.contiguous(), probabilities.contiguous(), y.contiguous(), grad.contiguous(),
+                result);
+  return result;
+}
+
+}  // namespace gyre::kernels

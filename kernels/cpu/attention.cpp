@@ -1,0 +1,320 @@
+#include "kernels/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/parallel.h"
+#include "kernels/cpu/simd_targets.h"
+
+#ifndef GYRE_KERNELS_CPU_ATTENTION_HEAD_
+#define GYRE_KERNELS_CPU_ATTENTION_HEAD_
+namespace gyre::kernels::cpu {
+namespace {
+
+constexpr std::int64_t query_block = 32;  // queries whose scores are held at once in the forward
+
+/// n rounded up to 64 bytes: whole vectors on every instruction set.
+template <class T>
+constexpr std::int64_t padded(std::int64_t n) {
+  constexpr std::int64_t unit = 64 / static_cast<std::int64_t>(sizeof(T));
+  return (n + unit - 1) / unit * unit;
+}
+
+/// Distance of score rows: an odd number of cache lines, so that a column spreads over the cache's sets.
+template <class T>
+constexpr std::int64_t score_stride(std::int64_t n) {
+  return padded<T>(n) +
+         (padded<T>(n) * static_cast<std::int64_t>(sizeof(T)) / 64 % 2 == 0 ? padded<T>(1) : 0);
+}
+
+/// One head of one image: q, k, v [length, width] with rows `stride` apart; y and grad rows lie y_stride
+/// apart.
+template <class T>
+struct Head {
+  std::int64_t length, width, stride, y_stride;
+  T scale;
+  const T *q, *k, *v;
+  T* scratch;
+};
+
+}  // namespace
+}  // namespace gyre::kernels::cpu
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/vector_math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace gyre::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// Left factor: element (i, k) at data[i · row + k · column].
+template <class T>
+struct Left {
+  const T* data;
+  std::int64_t row, column;
+};
+
+/// Rows `stride` apart.
+template <class T>
+struct Rows {
+  T* data;
+  std::int64_t stride;
+};
+
+/// c [R, n] = alpha · a [R, depth] · b [depth, V vectors], n ≤ V vectors.
+template <int R, int V, class T>
+HWY_INLINE void product_tile(Left<T> a, Rows<const T> b, std::int64_t depth, T alpha, Rows<T> c,
+                             std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = lane_count(d);
+  hn::Vec<decltype(d)> sum[R][V];
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    sum[i][0] = hn::Zero(d);
+    if constexpr (V == 2) sum[i][1] = hn::Zero(d);
+  }
+  for (std::int64_t k = 0; k < depth; ++k) {
+    const auto b0 = hn::LoadU(d, b.data + k * b.stride);
+    const auto b1 = V == 2 ? hn::LoadU(d, b.data + k * b.stride + (V - 1) * lanes) : b0;
+    HWY_UNROLL(8)
+    for (int i = 0; i < R; ++i) {
+      const auto value = hn::Set(d, a.data[i * a.row + k * a.column]);
+      sum[i][0] = hn::MulAdd(value, b0, sum[i][0]);
+      if constexpr (V == 2) sum[i][1] = hn::MulAdd(value, b1, sum[i][1]);
+    }
+  }
+  const auto factor = hn::Set(d, alpha);
+  const bool whole = n == V * lanes;
+  HWY_UNROLL(8)
+  for (int i = 0; i < R; ++i) {
+    T* row = c.data + i * c.stride;
+    if constexpr (V == 2) hn::StoreU(hn::Mul(factor, sum[i][0]), d, row);
+    T* last = row + (V - 1) * lanes;
+    const auto value = hn::Mul(factor, sum[i][V - 1]);
+    if (whole) {
+      hn::StoreU(value, d, last);
+    } else {
+      store_part(value, d, last, n - (V - 1) * lanes);
+    }
+  }
+}
+
+/// All rows of one panel of at most V vectors.
+template <int V, class T>
+HWY_INLINE void product_panel(Left<T> a, Rows<const T> b, std::int64_t rows, std::int64_t depth, T alpha,
+                              Rows<T> c, std::int64_t n) {
+  const auto advance = [&](std::int64_t count) {
+    a.data += count * a.row;
+    c.data += count * c.stride;
+    rows -= count;
+  };
+  while (rows >= 8) product_tile<8, V>(a, b, depth, alpha, c, n), advance(8);
+  if (rows >= 4) product_tile<4, V>(a, b, depth, alpha, c, n), advance(4);
+  if (rows >= 2) product_tile<2, V>(a, b, depth, alpha, c, n), advance(2);
+  if (rows >= 1) product_tile<1, V>(a, b, depth, alpha, c, n);
+}
+
+/// c [rows, n] = alpha · a [rows, depth] · b [depth, n]; rows of b are readable to the end of their last
+/// vector.
+template <class T>
+HWY_NOINLINE void product(Left<T> a, Rows<const T> b, std::int64_t rows, std::int64_t depth, std::int64_t n,
+                          T alpha, Rows<T> c) {
+  const std::int64_t lanes = lane_count(hn::ScalableTag<T>());
+  for (std::int64_t j = 0; j < n;) {
+    const std::int64_t left = n - j;
+    const Rows<const T> panel{b.data + j, b.stride};
+    const Rows<T> out{c.data + j, c.stride};
+    if (left > lanes) {
+      product_panel<2>(a, panel, rows, depth, alpha, out, std::min(left, 2 * lanes));
+      j += 2 * lanes;
+    } else {
+      product_panel<1>(a, panel, rows, depth, alpha, out, left);
+      j += lanes;
+    }
+  }
+}
+
+/// to [rows, padded width] = from [rows, width], zeros beyond.
+template <class T>
+HWY_INLINE Rows<const T> pack(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t width,
+                              T* to) {
+  const std::int64_t to_stride = padded<T>(width);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::copy(from + i * stride, from + i * stride + width, to + i * to_stride);
+    std::fill(to + i * to_stride + width, to + (i + 1) * to_stride, T(0));
+  }
+  return {to, to_stride};
+}
+
+/// to [width, padded rows] = transpose of from [rows, width], zeros beyond.
+template <class T>
+HWY_INLINE Rows<const T> pack_transposed(const T* from, std::int64_t stride, std::int64_t rows,
+                                         std::int64_t width, T* to) {
+  const std::int64_t to_stride = padded<T>(rows);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < width; ++j) to[j * to_stride + i] = from[i * stride + j];
+  for (std::int64_t j = 0; j < width; ++j)
+    std::fill(to + j * to_stride + rows, to + (j + 1) * to_stride, T(0));
+  return {to, to_stride};
+}
+
+/// probabilities: dense [length, length] or null.
+template <class T>
+HWY_INLINE void forward_one(const Head<T>& h, T* y, T* probabilities) {
+  const hn::ScalableTag<T> d;
+  T* at = h.scratch;
+  const auto keys = pack_transposed(h.k, h.stride, h.length, h.width, at);
+  at += h.width * padded<T>(h.length);
+  const auto values = pack(h.v, h.stride, h.length, h.width, at);
+  at += h.length * padded<T>(h.width);
+  const Rows<T> scores{at, score_stride<T>(h.length)};
+  for (std::int64_t first = 0; first < h.length; first += query_block) {
+    const std::int64_t count = std::min(query_block, h.length - first);
+    product<T>({h.q + first * h.stride, h.stride, 1}, keys, count, h.width, padded<T>(h.length), h.scale,
+               scores);
+    for (std::int64_t i = 0; i < count; ++i) {
+      T* row = scores.data + i * scores.stride;
+      scale_row(d, T(1) / exponentiate_row(d, row, row, h.length).sum, row, h.length);
+      if (probabilities != nullptr) std::copy(row, row + h.length, probabilities + (first + i) * h.length);
+    }
+    product<T>({scores.data, scores.stride, 1}, values, count, h.length, h.width, T(1),
+               {y + first * h.y_stride, h.y_stride});
+  }
+}
+
+/// scores = p ∘ (scores - y · grad), row by row: the softmax's backward.
+template <class T>
+HWY_INLINE void score_gradient(const Head<T>& h, const T* p, const T* y, const T* grad, Rows<T> scores) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = lane_count(d);
+  for (std::int64_t i = 0; i < h.length; ++i, p += h.length, y += h.y_stride, grad += h.y_stride) {
+    auto dot = hn::Zero(d);
+    std::int64_t j = 0;
+    for (; j + lanes <= h.width; j += lanes)
+      dot = hn::MulAdd(hn::LoadU(d, y + j), hn::LoadU(d, grad + j), dot);
+    if (j < h.width)
+      dot = hn::MulAdd(load_part(d, y + j, h.width - j), load_part(d, grad + j, h.width - j), dot);
+    dot = hn::SumOfLanes(d, dot);
+    T* row = scores.data + i * scores.stride;
+    for (j = 0; j + lanes <= h.length; j += lanes)
+      hn::StoreU(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, row + j), dot)), d, row + j);
+    if (j < h.length)
+      hn::StoreU(hn::Mul(load_part(d, p + j, h.length - j), hn::Sub(hn::LoadU(d, row + j), dot)), d, row + j);
+  }
+}
+
+template <class T>
+HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv) {
+  T* at = h.scratch;
+  const auto values = pack_transposed(h.v, h.stride, h.length, h.width, at);
+  at += h.width * padded<T>(h.length);
+  const Rows<T> scores{at, score_stride<T>(h.length)};
+  at += h.length * scores.stride;
+  // dP = dY Vᵀ, then dS in its place.
+  product<T>({grad, h.y_stride, 1}, values, h.length, h.width, padded<T>(h.length), T(1), scores);
+  score_gradient(h, p, y, grad, scores);
+  const auto keys = pack(h.k, h.stride, h.length, h.width, at);
+  product<T>({scores.data, scores.stride, 1}, keys, h.length, h.length, h.width, h.scale, {dq, h.stride});
+  const auto queries = pack(h.q, h.stride, h.length, h.width, at);
+  product<T>({scores.data, 1, scores.stride}, queries, h.length, h.length, h.width, h.scale, {dk, h.stride});
+  const auto outer = pack(grad, h.y_stride, h.length, h.width, at);
+  product<T>({p, 1, h.length}, outer, h.length, h.length, h.width, T(1), {dv, h.stride});
+}
+
+#define GYRE_DEFINE(T, SUFFIX)                                                                              \
+  void forward_##SUFFIX(const Head<T>& head, T* y, T* probabilities) {                                      \
+    forward_one(head, y, probabilities);                                                                    \
+  }                                                                                                         \
+  void backward_##SUFFIX(const Head<T>& head, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv) { \
+    backward_one(head, p, y, grad, dq, dk, dv);                                                             \
+  }
+GYRE_DEFINE(float, f32)
+GYRE_DEFINE(double, f64)
+#undef GYRE_DEFINE
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace gyre::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace gyre::kernels::cpu {
+namespace {
+
+GYRE_EXPORT(forward);
+GYRE_EXPORT(backward);
+
+/// `count` elements of this thread's scratch memory, 64-byte aligned.
+template <class T>
+T* scratch(std::int64_t count) {
+  struct alignas(64) Line {
+    T values[64 / sizeof(T)];
+  };
+  thread_local std::vector<Line> lines;
+  const auto needed = static_cast<std::size_t>(padded<T>(count) / padded<T>(1));
+  if (lines.size() < needed) lines.resize(needed);
+  return lines.data()->values;
+}
+
+/// Calls f(b, h, head) for every head of every image.
+template <class T, class F>
+void for_each_head(const Tensor& qkv, F f) {
+  const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
+  const std::int64_t row = heads * width;
+  const T* data = qkv.data<T>();
+  const std::int64_t work = std::max<std::int64_t>(1, length * length * width);
+  parallel_for(
+      0, images * heads, std::max<std::int64_t>(1, 32768 / work), [&](std::int64_t first, std::int64_t last) {
+        // Transposed and plain copies [length, width], and scores [length, length], all padded.
+        T* memory = scratch<T>(width * padded<T>(length) + length * padded<T>(width) +
+                               length * score_stride<T>(length));
+        for (std::int64_t i = first; i < last; ++i) {
+          const std::int64_t b = i / heads, h = i % heads;
+          const T* q = data + b * length * 3 * row + h * width;
+          f(b, h,
+            Head<T>{length, width, 3 * row, row, static_cast<T>(1.0 / std::sqrt(static_cast<double>(width))),
+                    q, q + row, q + 2 * row, memory});
+        }
+      });
+}
+
+}  // namespace
+
+void attention_forward(const Tensor& qkv, Tensor& y, Tensor& probabilities) {
+  const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
+  dispatch_floating(qkv.dtype(), "attention_forward", [&]<class T>(T) {
+    const auto run = GYRE_DISPATCH(forward, T);
+    T* py = y.mutable_data<T>();
+    T* pp = probabilities.defined() ? probabilities.mutable_data<T>() : nullptr;
+    for_each_head<T>(qkv, [&](std::int64_t b, std::int64_t h, const Head<T>& head) {
+      T* kept = pp == nullptr ? nullptr : pp + (b * heads + h) * length * length;
+      run(head, py + (b * length * heads + h) * width, kept);
+    });
+  });
+}
+
+void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
+                        Tensor& result) {
+  const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4), row = heads * width;
+  dispatch_floating(qkv.dtype(), "attention_backward", [&]<class T>(T) {
+    const auto run = GYRE_DISPATCH(backward, T);
+    const T *pp = probabilities.data<T>(), *py = y.data<T>(), *pg = grad.data<T>();
+    T* pr = result.mutable_data<T>();
+    for_each_head<T>(qkv, [&](std::int64_t b, std::int64_t h, const Head<T>& head) {
+      const std::int64_t offset = b * length * row + h * width;
+      T* dq = pr + b * length * 3 * row + h * width;
+      run(head, pp + (b * heads + h) * length * length, py + offset, pg + offset, dq, dq + row, dq + 2 * row);
+    });
+  });
+}
+
+}  // namespace gyre::kernels::cpu
+#endif

@@ -143,8 +143,8 @@ class Checker {
 
   /// One output element at a time, the incoming gradient in each layout that keeps its values.
   void check_single_gradients() {
-    for (std::int64_t i = 0; i < shape_.numel(); ++i) {
-      for (const Layout layout : {Layout::contiguous, Layout::transposed, Layout::sliced}) {
+    for (const Layout layout : {Layout::contiguous, Layout::transposed, Layout::sliced}) {
+      for (std::int64_t i = 0; i < shape_.numel(); ++i) {
         check(with_layout(one_hot(shape_, i), layout), name_of(layout));
       }
     }

@@ -26,8 +26,8 @@ const Tensor& Variable::data() const {
 }
 
 void Variable::set_data(Tensor data) {
-  require(is_leaf(), "set_data takes a leaf, not the result of {}",
-          defined() ? state_->node->name : "nothing");
+  require(defined(), "set_data on an undefined variable");
+  require(is_leaf(), "set_data takes a leaf, not the result of {}", is_leaf() ? "" : state_->node->name);
   require_shape(data, shape(), "set_data");
   if (data.dtype() != state_->data.dtype() || data.device() != state_->data.device()) state_->grad = Tensor();
   state_->data = std::move(data);

@@ -1,5 +1,6 @@
 #include "core/memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -120,6 +121,9 @@ class Pool {
     }
     free_.clear();
     stats_.cached = 0;
+#ifdef __GLIBC__
+    malloc_trim(0);  // free keeps small blocks in the process
+#endif
   }
 
   std::mutex mutex_;

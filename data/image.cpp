@@ -54,15 +54,17 @@ Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width
   require<ValueError>(height > 0 && width > 0 && height <= most && width <= most,
                       "resize_image to {} x {}; allowed are 1 to {}", height, width, most);
   keep_opencv_serial();
-  const Tensor source = image.contiguous();
+  // A crop needs no copy: OpenCV takes rows at any distance.
+  const Tensor source = image.strides()[2] == 1 && image.strides()[1] > 0 ? image : image.contiguous();
+  const auto row_bytes = static_cast<std::size_t>(source.strides()[1]);
   const int rows = static_cast<int>(image.size(1)), columns = static_cast<int>(image.size(2));
   const cv::Size size(static_cast<int>(width), static_cast<int>(height));
   const bool shrinks = height <= rows && width <= columns;
   Tensor result = Tensor::empty({image.size(0), height, width}, DType::u8);
   std::uint8_t* out = result.mutable_data<std::uint8_t>();
   for (std::int64_t c = 0; c < image.size(0); ++c) {
-    const std::uint8_t* in = source.data<std::uint8_t>() + c * rows * columns;
-    const cv::Mat from(rows, columns, CV_8UC1, const_cast<std::uint8_t*>(in));
+    const std::uint8_t* in = source.data<std::uint8_t>() + c * source.strides()[0];
+    const cv::Mat from(rows, columns, CV_8UC1, const_cast<std::uint8_t*>(in), row_bytes);
     cv::Mat to(size, CV_8UC1, out + c * height * width);
     cv::resize(from, to, size, 0, 0, shrinks ? cv::INTER_AREA : cv::INTER_CUBIC);
   }

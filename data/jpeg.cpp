@@ -66,9 +66,14 @@ class JpegReader {
     while (info_.output_scanline < info_.output_height) {
       std::uint8_t* out = planes + info_.output_scanline * width;
       jpeg_read_scanlines(&info_, row, 1);
-      for (std::size_t x = 0; x < width; ++x) {
-        const std::array<std::uint8_t, 3> rgb = to_rgb_pixel(row[0] + x * components);
-        for (std::size_t c = 0; c < 3; ++c) out[c * plane + x] = rgb[c];
+      if (info_.out_color_space == JCS_RGB) {
+        for (std::size_t c = 0; c < 3; ++c)
+          for (std::size_t x = 0; x < width; ++x) out[c * plane + x] = row[0][3 * x + c];
+      } else {
+        for (std::size_t x = 0; x < width; ++x) {
+          const std::array<std::uint8_t, 3> rgb = to_rgb_pixel(row[0] + x * components);
+          for (std::size_t c = 0; c < 3; ++c) out[c * plane + x] = rgb[c];
+        }
       }
     }
     jpeg_finish_decompress(&info_);
@@ -97,9 +102,9 @@ class JpegReader {
     std::longjmp(jump_, 1);
   }
 
+  /// Of a grey or CMYK pixel.
   std::array<std::uint8_t, 3> to_rgb_pixel(const std::uint8_t* p) const {
     if (info_.out_color_space == JCS_GRAYSCALE) return {p[0], p[0], p[0]};
-    if (info_.out_color_space == JCS_RGB) return {p[0], p[1], p[2]};
     // Adobe stores ink upside down: 255 is none.
     const int flip = info_.saw_Adobe_marker ? 0 : 255;
     const int light = p[3] ^ flip;

@@ -1,0 +1,162 @@
+#include "train/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "autograd/ops/loss.h"
+#include "core/group_action.h"
+#include "data/loader.h"
+#include "data/splits.h"
+#include "train/checkpoint.h"
+#include "train/terminal.h"
+
+namespace gyre {
+namespace {
+
+/// Sums over samples.
+struct Tally {
+  std::int64_t samples = 0, right1 = 0, right5 = 0;
+  double loss = 0;
+
+  /// logits f32 [B, K], labels i64 [B]
+  void add(const Tensor& logits, const Tensor& labels) {
+    const std::int64_t rows = logits.size(0), classes = logits.size(1);
+    const Tensor dense = logits.contiguous();
+    const float* row = dense.data<float>();
+    const std::int64_t* label = labels.data<std::int64_t>();
+    for (std::int64_t i = 0; i < rows; ++i, row += classes) {
+      const float own = row[label[i]];
+      std::int64_t above = 0;
+      double sum = 0;
+      const double largest = *std::max_element(row, row + classes);
+      for (std::int64_t k = 0; k < classes; ++k) {
+        // A tie counts against the label, and so does a logit that is not a number.
+        if (k != label[i] && !(row[k] < own)) ++above;
+        sum += std::exp(row[k] - largest);
+      }
+      right1 += above < 1;
+      right5 += above < 5;
+      loss += std::log(sum) + largest - own;
+    }
+    samples += rows;
+  }
+
+  Accuracy accuracy() const {
+    const double n = static_cast<double>(std::max<std::int64_t>(1, samples));
+    return {samples, loss / n, 100 * static_cast<double>(right1) / n, 100 * static_cast<double>(right5) / n};
+  }
+};
+
+/// Calls f(batch) for every batch of the dataset in order, in evaluation mode and without gradients.
+void for_each_batch(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
+                    std::int64_t batch_size, int workers, const std::string& label,
+                    const std::function<void(const Batch&)>& f) {
+  const Sampler sampler(dataset->size(), std::min(batch_size, dataset->size()), 0, 0, 1, false, false);
+  Loader loader(dataset, Pipeline(preprocessing), sampler, 0, workers);
+  loader.start_epoch(0);
+  ProgressLine progress(stderr, !label.empty());
+  const NoGrad no_grad;
+  const bool was_training = model.training();
+  model.eval();
+  std::int64_t done = 0;
+  while (const std::optional<Batch> batch = loader.next()) {
+    f(*batch);
+    done += batch->size();
+    progress.update(label, static_cast<double>(done) / static_cast<double>(dataset->size()),
+                    fmt::format("{} images", with_commas(done)));
+  }
+  model.train(was_training);
+}
+
+std::shared_ptr<const Dataset> pick_split(const DataSplits& splits, const std::string& name) {
+  if (name == "test") return splits.test;
+  if (name == "train") return splits.train;
+  require<ValueError>(name == "holdout", "split '{}': expected test, holdout or train", name);
+  require<ValueError>(splits.holdout != nullptr, "split 'holdout': the checkpoint was trained with data.holdout 0");
+  return splits.holdout;
+}
+
+std::string in_words(const Preprocessing& p) {
+  std::string text = fmt::format("{}, {} px", p.channels == 1 ? "grey" : "RGB", p.native_size);
+  if (p.size != p.native_size) text += fmt::format(" padded to {} px", p.size);
+  return text + fmt::format(", mean {}, std {}", fmt::join(p.mean, " "), fmt::join(p.std, " "));
+}
+
+double largest_magnitude(const Tensor& x) {
+  double largest = 0;
+  const float* values = x.data<float>();
+  for (std::int64_t i = 0; i < x.numel(); ++i) largest = std::max(largest, std::abs(static_cast<double>(values[i])));
+  return largest;
+}
+
+double largest_change(const Tensor& a, const Tensor& b) {
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a.data<float>()[i]) - b.data<float>()[i]));
+  return largest;
+}
+
+}  // namespace
+
+Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
+                  std::int64_t batch_size, int workers, const std::string& label) {
+  Tally tally;
+  for_each_batch(model, std::move(dataset), preprocessing, batch_size, workers, label, [&](const Batch& batch) {
+    tally.add(model.forward(Variable(batch.images)).data(), batch.labels);
+  });
+  return tally.accuracy();
+}
+
+EvalResult evaluate_checkpoint(const EvalOptions& options) {
+  EvalResult result;
+  result.checkpoint = find_checkpoint(options.checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(result.checkpoint, CheckpointParts::weights);
+  const std::unique_ptr<Model> model = load_model(checkpoint, options.weights);
+  if (options.backend) model->set_backend(*options.backend);
+
+  DataConfig data = checkpoint.config.data;
+  if (!options.data_path.empty()) data.path = options.data_path;
+  const DataSplits splits = open_data(data, checkpoint.config.train.seed);
+  const std::shared_ptr<const Dataset> dataset = pick_split(splits, options.split);
+  require<ValueError>(dataset->class_names() == checkpoint.class_names,
+                      "{}: has {} classes ({}, …), the checkpoint {} ({}, …)", dataset->name(), dataset->classes(),
+                      dataset->class_names().front(), checkpoint.class_names.size(), checkpoint.class_names.front());
+
+  result.model = checkpoint.config.model.name;
+  result.weights = options.weights == "ema" && checkpoint.ema.empty() ? "raw" : options.weights;
+  result.backend = std::string(kernels::name_of(
+      options.backend.value_or(kernels::parse_eq_backend(checkpoint.config.model.backend))));
+  result.kernels = model->kernel_names(options.batch_size);
+  result.split = options.split;
+  result.preprocessing = in_words(checkpoint.preprocessing);
+
+  const Group& turns = Group::get("c4");
+  const int angles = options.rotations ? turns.order() : 1;
+  std::vector<Tally> tallies(static_cast<std::size_t>(angles));
+  std::vector<double> changes(static_cast<std::size_t>(angles), 0.0);
+  double largest_logit = 0;
+  for_each_batch(*model, dataset, checkpoint.preprocessing, options.batch_size, options.workers,
+                 options.progress ? "eval" : "", [&](const Batch& batch) {
+                   Tensor upright;
+                   for (int turn = 0; turn < angles; ++turn) {
+                     const Tensor images = turn == 0 ? batch.images : act_on_image(turns, turn, batch.images).contiguous();
+                     const Tensor logits = model->forward(Variable(images)).data().contiguous();
+                     const auto i = static_cast<std::size_t>(turn);
+                     tallies[i].add(logits, batch.labels);
+                     if (turn == 0) {
+                       upright = logits;
+                       largest_logit = std::max(largest_logit, largest_magnitude(logits));
+                     }
+                     changes[i] = std::max(changes[i], largest_change(logits, upright));
+                   }
+                 });
+  result.accuracy = tallies.front().accuracy();
+  for (int turn = 0; options.rotations && turn < angles; ++turn) {
+    const auto i = static_cast<std::size_t>(turn);
+    result.rotations.push_back({90 * turn, tallies[i].accuracy(), changes[i] / std::max(largest_logit, 1e-30)});
+  }
+  return result;
+}
+
+}  // namespace gyre

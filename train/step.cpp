@@ -1,0 +1,69 @@
+#include "train/step.h"
+
+#include <cmath>
+#include <span>
+
+#include "autograd/ops/elementwise.h"
+#include "autograd/ops/loss.h"
+#include "layers/stochastic.h"
+#include "models/registry.h"
+
+namespace gyre {
+
+Learner::Learner(const Config& config)
+    : config_(config.train),
+      model_(make_model(config.model, config.train.seed)),
+      optimizer_(make_optimizer(*model_, config.optimizer, config.train.clip_norm)) {
+  if (config.train.ema_decay > 0) ema_ = std::make_unique<Ema>(*model_, config.train.ema_decay);
+}
+
+double Learner::gradients(const Batch& batch, std::int64_t epoch) {
+  const std::int64_t size = batch.size(), parts = std::min(config_.accumulation, size);
+  double loss = 0;
+  model_->train();
+  optimizer_->zero_grad();
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t first = size * part / parts, last = size * (part + 1) / parts;
+    const auto ids = std::span(batch.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    const StochasticScope scope(config_.seed, static_cast<std::uint64_t>(epoch), ids);
+    const Variable logits = model_->forward(Variable(batch.images.slice(0, first, last)));
+    const Variable mean = cross_entropy(logits, batch.labels.slice(0, first, last), config_.label_smoothing);
+    // Weighted by samples, so that micro-batches of unequal size add up to the mean over the batch.
+    const double share = static_cast<double>(last - first) / static_cast<double>(size);
+    loss += share * mean.data().item();
+    (parts == 1 ? mean : affine(mean, share, 0)).backward();
+  }
+  return loss;
+}
+
+StepOutcome Learner::step(const Batch& batch, std::int64_t epoch, double rate) {
+  StepOutcome outcome;
+  outcome.loss = gradients(batch, epoch);
+  if (!std::isfinite(outcome.loss)) {
+    outcome.grad_norm = outcome.loss;
+    outcome.stepped = false;
+    return outcome;
+  }
+  const StepResult result = optimizer_->step(rate);
+  outcome.grad_norm = result.grad_norm;
+  outcome.stepped = result.stepped;
+  if (outcome.stepped && ema_) ema_->update();
+  return outcome;
+}
+
+ModelConfig fit_model(ModelConfig model, const Dataset& dataset, const Preprocessing& preprocessing) {
+  const auto fit = [&](std::int64_t ModelConfig::*field, const char* name, std::int64_t needed, const char* what) {
+    if (model.given.contains(name) && model.*field != needed)
+      throw ConfigError(fmt::format("model.{}: {}, but {} {} {}", name, model.*field, dataset.name(), what, needed));
+    model.*field = needed;
+    model.given.insert(name);
+  };
+  fit(&ModelConfig::classes, "classes", dataset.classes(), "has classes:");
+  fit(&ModelConfig::in_channels, "in_channels", preprocessing.channels, "has channels:");
+  fit(&ModelConfig::image_size, "image_size", preprocessing.size, "gives images of a side of");
+  model = resolve(std::move(model));
+  validate(model);
+  return model;
+}
+
+}  // namespace gyre

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "data/loader.h"
+#include "models/model.h"
+#include "train/config.h"
+#include "train/ema.h"
+#include "train/optimizer.h"
+
+namespace gyre {
+
+/// What one batch did.
+struct StepOutcome {
+  double loss = 0;       ///< mean over the batch, with label smoothing
+  double grad_norm = 0;  ///< before clipping
+  bool stepped = true;   ///< false: loss or norm was not finite and nothing changed
+};
+
+/// Model, optimiser and averages of a run, and the arithmetic of one update.
+class Learner {
+ public:
+  /// `config` is effective: the model section fits the data.
+  explicit Learner(const Config& config);
+
+  /// Forward and backward over the micro-batches of `batch`, then one optimiser and EMA update with `rate`.
+  StepOutcome step(const Batch& batch, std::int64_t epoch, double rate);
+  /// Loss and gradients alone.
+  double gradients(const Batch& batch, std::int64_t epoch);
+
+  Model& model() { return *model_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  Ema* ema() { return ema_.get(); }
+
+ private:
+  TrainConfig config_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Ema> ema_;
+};
+
+/// The model section with what the data decides: classes, channels and image size. ConfigError where the file says
+/// otherwise.
+ModelConfig fit_model(ModelConfig model, const Dataset& dataset, const Preprocessing& preprocessing);
+
+}  // namespace gyre

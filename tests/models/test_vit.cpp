@@ -1,5 +1,8 @@
 #include "models/vit.h"
 
+#include <numeric>
+#include <set>
+
 #include "autograd/ops/loss.h"
 #include "layers/stochastic.h"
 #include "tests/models/model_testing.h"
@@ -61,6 +64,8 @@ TEST(Vit, WeightsDependOnTheSeedAlone) {
     const bool constant = name.find("norm") != std::string::npos || name == "head.bias";
     EXPECT_EQ(tensor.to_vector() == c->state().at(name).to_vector(), constant) << name;
   }
+  EXPECT_NE(a->state().at("blocks.0.mlp.fc2.weight").to_vector(),
+            a->state().at("blocks.1.mlp.fc2.weight").to_vector());
   ModelConfig other = config;
   other.classes = 9;
   other.depth = 3;
@@ -197,6 +202,26 @@ TEST(Vit, DropPathRisesLinearlyAndRestsInEval) {
   EXPECT_THAT(error_of([&] { (*model)(images); }), HasSubstr("needs a StochasticScope"));
   model->eval();
   EXPECT_EQ((*model)(images).data().to_vector(), (*plain)(images).data().to_vector());
+}
+
+TEST(Vit, EveryDropDrawsNumbersOfItsOwn) {
+  ModelConfig config = small_config("vit", "c1");
+  config.depth = 3;
+  config.drop_path = config.dropout = 0.5;
+  const auto model = make_model(config, 1);
+  std::vector<std::int64_t> ids(64);
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  const StochasticScope scope(1, 0, ids);
+  std::set<std::vector<double>> masks;
+  std::size_t drops = 0;
+  for (const auto& [name, module] : model->modules()) {
+    if (module->kind() != "Dropout" && module->describe() != "rate 0.5")
+      continue;  // drop path: the last block's
+    masks.insert((*module)(Variable(Tensor::ones({64, 1}))).data().to_vector());
+    ++drops;
+  }
+  EXPECT_EQ(drops, 1u + 3 * 3 + 2);
+  EXPECT_EQ(masks.size(), drops);
 }
 
 TEST(Vit, TrainingPassDoesNotDependOnTheBatchSplit) {

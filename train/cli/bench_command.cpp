@@ -53,8 +53,7 @@ int run(Options& options) {
   } else {
     for (const std::string& text : options.overrides) apply_override(options.bench.config, text);
   }
-  const Device device = prepare_machine(options.common, options.bench.config.train.threads, true);
-  require<DeviceError>(device.is_cpu(), "bench train runs on the CPU, not on {}", device.str());
+  prepare_cpu(options.common, options.bench.config.train.threads, true, "bench train");
   const BenchTrainResult result = bench_train(options.bench);
   if (options.common.json) {
     print_json(result);
@@ -73,12 +72,14 @@ void add_bench_command(CLI::App& app, Action& action) {
   bench->require_subcommand(1);
   CLI::App* command =
       bench->add_subcommand("train", "training steps of a model and of its twins at equal width");
-  command->add_option("CONFIG", options->config, "YAML file (default: the default configuration)");
+  command->add_option("CONFIG", options->config, "YAML file (default: the default configuration)")
+      ->type_name("");
   add_set_option(*command, options->overrides);
   add_number(*command, "--rounds", options->bench.rounds, {1, 1000}, "measurements of each, alternating");
   add_number(*command, "--seconds", options->bench.seconds, {.low = 0, .high = 3600, .open_low = true},
              "length of one measurement");
   add_common_options(*command, options->common);
+  add_pin_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -23,12 +23,12 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// Options of every command that computes.
+/// Options of every command that computes; --backend and --no-pin of those where they mean something.
 struct CommonOptions {
   std::string device = "auto";
-  int threads = 0;      ///< 0: one per core
-  std::string backend;  ///< empty: as configured
+  int threads = 0;  ///< 0: as configured, else one per core
   bool json = false;
+  std::string backend;  ///< empty: as configured
   bool no_pin = false;
 };
 
@@ -46,8 +46,10 @@ void add_bench_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 
 void add_json_option(CLI::App& command, bool& json);
-/// --device, --threads, --backend, --json and --no-pin.
+/// --device, --threads and --json.
 void add_common_options(CLI::App& command, CommonOptions& options);
+void add_backend_option(CLI::App& command, CommonOptions& options);
+void add_pin_option(CLI::App& command, CommonOptions& options);
 /// --set, repeatable.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 /// An option with one word of `choices`; `shown` is the default as help tells it.
@@ -61,10 +63,17 @@ void add_number(CLI::App& command, const std::string& name, std::int64_t& target
 void add_number(CLI::App& command, const std::string& name, double& target, const Range<double>& range,
                 const std::string& doc);
 
+/// The text of a usage error: the unknown command or option with the nearest known one, else what the parser
+/// says.
+std::string explain(const CLI::App& app, const std::string& parser_message);
+
 /// Sets the thread count (that of the options, else `configured`, else one per core) and pins the threads if
 /// `pin`, unless
 /// --no-pin or GYRE_PIN=0 forbids it. Returns the device.
 Device prepare_machine(const CommonOptions& options, int configured, bool pin);
+
+/// The same for a command that has no CUDA form: DeviceError if --device asks for one.
+void prepare_cpu(const CommonOptions& options, int configured, bool pin, std::string_view command);
 
 /// Runs the program: parses, acts, prints errors as one line "gyre: error: …" on standard error.
 int run_program(int argc, char** argv);

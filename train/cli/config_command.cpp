@@ -15,8 +15,10 @@ void add_config_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("config", "list every configuration key, or print a file with all values filled in");
-  command->add_option("CONFIG", options->config,
-                      "YAML file; none: every key with default, legal values and meaning");
+  command
+      ->add_option("CONFIG", options->config,
+                   "YAML file; none: every key with default, legal values and meaning")
+      ->type_name("");
   add_set_option(*command, options->overrides);
   command->callback([options, &action] {
     action = [options] {

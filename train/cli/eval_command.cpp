@@ -53,7 +53,7 @@ void print_text(const EvalResult& result) {
 }
 
 int run(Options& options) {
-  prepare_machine(options.common, 0, false);
+  prepare_cpu(options.common, 0, false, "eval");
   options.eval.checkpoint = options.checkpoint;
   options.eval.progress = !options.common.json;
   if (!options.common.backend.empty())
@@ -73,7 +73,9 @@ void add_eval_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("eval", "measure the accuracy of a checkpoint, and how it changes when images turn");
-  command->add_option("CHECKPOINT", options->checkpoint, "checkpoint or run directory")->required();
+  command->add_option("CHECKPOINT", options->checkpoint, "checkpoint or run directory")
+      ->type_name("")
+      ->required();
   command->add_option("--data", options->eval.data_path, "folder of the data (default: as trained)")
       ->type_name("DIR");
   add_choice(*command, "--split", options->eval.split, {"test", "holdout", "train"}, "which images", "test");
@@ -83,6 +85,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_flag("--rotations", options->eval.rotations,
                     "also turn all images by 90, 180 and 270 degrees (default: off)");
   add_common_options(*command, options->common);
+  add_backend_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

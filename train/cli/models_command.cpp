@@ -54,14 +54,13 @@ double giga(std::int64_t flops) { return static_cast<double>(flops) * 1e-9; }
 void print_table(const std::vector<Entry>& entries) {
   std::size_t width = 5;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
-  fmt::print("{:<{}}  {:>10}  {:>12}  {:>12}  {:>12}  {}\n", "model", width, "parameters", "linear", "total",
-             "executed", "exact");
+  fmt::print("{:<{}}  {:>8}  {:>10}  {:>10}  {:>11}  {}\n", "model", width, "params", "linear GF", "total GF",
+             "executed GF", "exact");
   for (const Entry& entry : entries) {
     const ModelCounts counts = count_model(entry.config);
-    const auto gflops = [](std::int64_t flops) { return fmt::format("{:.4g} GF", giga(flops)); };
-    fmt::print("{:<{}}  {:>10}  {:>12}  {:>12}  {:>12}  {}\n", entry.name, width,
-               format_si(static_cast<double>(counts.parameters)), gflops(counts.linear_flops),
-               gflops(counts.total_flops), gflops(counts.executed_flops), counts.exact ? "yes" : "no");
+    fmt::print("{:<{}}  {:>8}  {:>10.4g}  {:>10.4g}  {:>11.4g}  {}\n", entry.name, width,
+               format_si(static_cast<double>(counts.parameters)), giga(counts.linear_flops),
+               giga(counts.total_flops), giga(counts.executed_flops), counts.exact ? "yes" : "no");
   }
   fmt::print(
       "\nGF: 1e9 floating-point operations per image, forward. linear: linear layers of the blocks; total: "
@@ -88,12 +87,16 @@ void print_json(const std::vector<Entry>& entries) {
 void print_layers(const Entry& entry) {
   const auto model = make_model(entry.config, 0);
   fmt::print("{}: {} parameters\n", entry.name, with_commas(model->parameter_count()));
+  std::vector<std::string> parents;
   for (const Module::NamedModule& node : model->modules()) {
     if (node.name.empty()) continue;
-    const auto depth = static_cast<std::size_t>(std::count(node.name.begin(), node.name.end(), '.'));
-    const std::string label =
-        fmt::format("{:{}}{}", "", 2 * depth + 2, node.name.substr(node.name.rfind('.') + 1));
-    fmt::print("{:<22} {:<16} {}\n", label, node.module->kind(), node.module->describe());
+    while (!parents.empty() && !node.name.starts_with(parents.back())) parents.pop_back();
+    const std::size_t skipped = parents.empty() ? 0 : parents.back().size();
+    const std::string label = fmt::format("{:{}}{}", "", 2 * parents.size() + 2, node.name.substr(skipped));
+    std::string line = fmt::format("{:<22} {:<16} {}", label, node.module->kind(), node.module->describe());
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+    parents.push_back(node.name + ".");
   }
 }
 
@@ -102,7 +105,8 @@ void print_layers(const Entry& entry) {
 void add_models_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("models", "parameters and cost of the models");
-  command->add_option("MODEL", options->names, "names or YAML files (default: every named size)");
+  command->add_option("MODEL", options->names, "names or YAML files (default: every named size)")
+      ->type_name("");
   command->add_flag("--layers", options->layers, "print the tree of layers (default: off)");
   add_set_option(*command, options->overrides);
   add_json_option(*command, options->json);

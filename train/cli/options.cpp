@@ -68,13 +68,19 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
                   "where to compute; auto takes CUDA where it works (default: auto)")
       ->type_name("auto|cpu|cuda[:N]");
   add_number(command, "--threads", options.threads, {0, 1024},
-             "threads of compute; 0: as configured, else one per core");
+             "threads of compute; 0: train.threads of the configuration, else one per core");
+  add_json_option(command, options.json);
+}
+
+void add_backend_option(CLI::App& command, CommonOptions& options) {
   add_choice(command, "--backend", options.backend, {"auto", "flash", "naive"}, "how EQ-Linear is computed",
              "as configured");
+}
+
+void add_pin_option(CLI::App& command, CommonOptions& options) {
   command.add_flag(
       "--no-pin", options.no_pin,
       "leave threads free to move between cores, as the environment GYRE_PIN=0 does (default: off)");
-  add_json_option(command, options.json);
 }
 
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
@@ -85,12 +91,48 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
       ->allow_extra_args(false);
 }
 
+std::string explain(const CLI::App& app, const std::string& parser_message) {
+  const CLI::App* command = &app;
+  std::string name = "gyre";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
+  std::vector<std::string> rest = command->remaining(), known;
+  std::stable_partition(rest.begin(), rest.end(),
+                        [](const std::string& word) { return word.starts_with('-'); });
+  if (rest.empty()) return fmt::format("{} (see {} --help)", parser_message, name);
+  const std::string word = rest.front().substr(0, rest.front().find('='));
+  std::string kind = "command";
+  if (word.starts_with('-')) {
+    kind = "option";
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+    }
+  } else if (command->get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    return fmt::format("unexpected argument {} (see {} --help)", word, name);
+  } else {
+    for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(sub->get_name());
+    }
+  }
+  const auto near = nearest_word(word, known);
+  return fmt::format("unknown {} {}{} (see {} --help)", kind, word,
+                     near ? fmt::format(", did you mean {}?", *near) : "", name);
+}
+
 Device prepare_machine(const CommonOptions& options, int configured, bool pin) {
   const int threads = options.threads > 0 ? options.threads : configured;
   if (threads > 0) set_num_threads(threads);
   const char* allowed = std::getenv("GYRE_PIN");
   if (pin && !options.no_pin && !(allowed && std::string_view(allowed) == "0")) pin_threads();
   return parse_device(options.device);
+}
+
+void prepare_cpu(const CommonOptions& options, int configured, bool pin, std::string_view command) {
+  const Device device = prepare_machine(options, configured, pin);
+  require<DeviceError>(device.is_cpu() || options.device == "auto", "{} runs on the CPU only, not on {}",
+                       command, device.str());
 }
 
 }  // namespace gyre::cli

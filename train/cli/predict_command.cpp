@@ -40,7 +40,7 @@ void print_text(const std::vector<Prediction>& predictions) {
 }
 
 int run(Options& options) {
-  prepare_machine(options.common, 0, false);
+  prepare_cpu(options.common, 0, false, "predict");
   options.predict.checkpoint = options.checkpoint;
   options.predict.images.assign(options.images.begin(), options.images.end());
   if (!options.common.backend.empty())
@@ -59,12 +59,15 @@ int run(Options& options) {
 void add_predict_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("predict", "name the classes of pictures");
-  command->add_option("CHECKPOINT", options->checkpoint, "checkpoint or run directory")->required();
-  command->add_option("IMAGE", options->images, "JPEG, PNG or other pictures")->required();
+  command->add_option("CHECKPOINT", options->checkpoint, "checkpoint or run directory")
+      ->type_name("")
+      ->required();
+  command->add_option("IMAGE", options->images, "JPEG, PNG or other pictures")->type_name("")->required();
   add_number(*command, "--top", options->predict.top, {1, 1'000'000}, "classes per picture");
   add_choice(*command, "--weights", options->predict.weights, {"ema", "raw"}, "averaged or raw weights",
              "ema");
   add_common_options(*command, options->common);
+  add_backend_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -30,9 +30,7 @@ int parse_and_run(CLI::App& app, Action& action, int argc, char** argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    const std::string command = chosen.empty() ? "gyre" : "gyre " + chosen.front()->get_name();
-    return report(wrong_use, fmt::format("{} (see {} --help)", error.what(), command));
+    return report(wrong_use, explain(app, error.what()));
   }
   return action();
 }

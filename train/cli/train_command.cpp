@@ -57,6 +57,7 @@ void add_train_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "train a model as a YAML file says");
   command->add_option("CONFIG", options->config, "YAML file; its keys and their defaults stand below")
+      ->type_name("")
       ->required();
   add_set_option(*command, options->overrides);
   command
@@ -77,6 +78,8 @@ void add_train_command(CLI::App& app, Action& action) {
   add_number(*command, "--max-steps", options->train.max_steps, {0, 1'000'000'000'000},
              "stop and save after this many updates in all; 0: no limit");
   add_common_options(*command, options->common);
+  add_backend_option(*command, options->common);
+  add_pin_option(*command, options->common);
   command->footer([] {
     return "Configuration, with defaults, legal values and meaning:\n\n" + config_help() +
            "\nExit codes: 0 success, 1 failure, 2 wrong use, 130 interrupted after saving.";

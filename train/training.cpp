@@ -1,0 +1,243 @@
+#include "train/training.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/memory.h"
+#include "train/schedule.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::int64_t eval_batch = 250;
+
+Sampler training_sampler(const Config& config, const Dataset& dataset) {
+  return Sampler(dataset.size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
+}
+
+double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
+
+}  // namespace
+
+Training::Training(const Config& config, const DataSplits& splits, const TrainOptions& options)
+    : config_(config),
+      splits_(splits),
+      options_(options),
+      learner_(config),
+      loader_(splits.train, Pipeline(splits.preprocessing, config.data.augment), training_sampler(config, *splits.train),
+              config.train.seed, config.data.workers, config.data.prefetch),
+      progress_(stderr, !options.json) {}
+
+void Training::load(const Checkpoint& checkpoint) {
+  learner_.model().load_state(checkpoint.weights);
+  learner_.optimizer().load_state(checkpoint.optimizer);
+  if (Ema* ema = learner_.ema()) ema->load_state(checkpoint.ema, checkpoint.state.ema_updates);
+  state_ = checkpoint.state;
+  seconds_before_ = state_.seconds;
+}
+
+double Training::try_batch() {
+  loader_.start_epoch(0);
+  return learner_.gradients(*loader_.next(), 0);
+}
+
+void Training::say(RunDirectory& run, const std::string& line) {
+  progress_.clear();
+  if (!options_.json) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+  run.log(line);
+}
+
+double Training::images_per_second() const {
+  const double training = seconds_between(started_, Clock::now()) - evaluation_seconds_;
+  return static_cast<double>(images_) / std::max(training, 1e-9);
+}
+
+std::int64_t Training::epochs_in_all() const {
+  return (config_.train.updates + steps_per_epoch() - 1) / steps_per_epoch();
+}
+
+TrainResult Training::run(RunDirectory& run) {
+  const InterruptScope interrupt;
+  TrainResult result;
+  result.run = run.path();
+  const auto saved = [&] { return saved_updates_ == state_.updates && saved_epoch_ == state_.epoch; };
+  started_ = last_save_ = window_start_ = Clock::now();
+
+  const auto finished = [&] { return state_.updates >= config_.train.updates; };
+  const auto stopped = [&] { return options_.max_steps > 0 && state_.updates >= options_.max_steps; };
+  bool open = false;
+  while (!finished() && !stopped() && !interrupt.requested()) {
+    if (!open) loader_.start_epoch(state_.epoch, state_.step);
+    open = true;
+    train_batch(run, *loader_.next());
+    if (state_.step == steps_per_epoch() || finished()) {
+      end_epoch(run, result);
+      open = false;
+    } else if (config_.checkpoint.every_minutes > 0 &&
+               seconds_between(last_save_, Clock::now()) >= 60 * config_.checkpoint.every_minutes) {
+      save(run, false);
+    }
+  }
+  if (!saved()) save(run, false);
+  if (!finished()) {
+    result.interrupted = interrupt.requested();
+    say(run, fmt::format("{} after update {} of {}; continue with --resume auto",
+                         result.interrupted ? "interrupted" : "stopped", with_commas(state_.updates),
+                         with_commas(config_.train.updates)));
+  }
+  progress_.clear();
+  result.updates = state_.updates;
+  result.epochs = state_.epoch;
+  result.best_epoch = state_.best_epoch;
+  result.best_top1 = state_.best_top1;
+  result.images_per_s = images_per_second();
+  result.peak_memory_mb = peak_resident_mb();
+  return result;
+}
+
+void Training::train_batch(RunDirectory& run, const Batch& batch) {
+  const double rate =
+      learning_rate(state_.updates, config_.train.updates, config_.schedule, config_.optimizer.learning_rate);
+  const StepOutcome outcome = learner_.step(batch, state_.epoch, rate);
+  ++state_.step;
+  images_ += batch.size();
+  window_images_ += batch.size();
+  if (!outcome.stepped) {
+    ++state_.skipped;
+    ++state_.bad_steps;
+    say(run, fmt::format("epoch {} batch {}: loss {}, gradient norm {}: skipped ({} in a row)", state_.epoch,
+                         state_.step - 1, outcome.loss, outcome.grad_norm, state_.bad_steps));
+    require<Error>(state_.bad_steps < config_.train.bad_steps,
+                   "{}: {} batches in a row without a finite loss and gradient at update {}; the last good checkpoint is kept",
+                   run.path().string(), state_.bad_steps, state_.updates);
+    return;
+  }
+  state_.bad_steps = 0;
+  ++state_.updates;
+  if (const Ema* ema = learner_.ema()) state_.ema_updates = ema->updates();
+  const auto samples = static_cast<double>(batch.size());
+  state_.window_loss += outcome.loss * samples;
+  state_.window_samples += batch.size();
+  state_.window_norm += outcome.grad_norm;
+  ++state_.window_steps;
+  state_.epoch_loss += outcome.loss * samples;
+  state_.epoch_samples += batch.size();
+  if (progress_.active()) {
+    progress_.update(fmt::format("epoch {}", state_.epoch),
+                     static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()),
+                     fmt::format("loss {:.3f}  {} img/s", outcome.loss, format_si(images_per_second())));
+  }
+  if (state_.updates % config_.train.log_every == 0) show_step(run, outcome.loss, rate, outcome.grad_norm);
+}
+
+void Training::show_step(RunDirectory& run, double loss, double rate, double norm) {
+  const double window_seconds = seconds_between(window_start_, Clock::now());
+  const double rate_images = static_cast<double>(window_images_) / std::max(window_seconds, 1e-9);
+  const double mean_loss = state_.window_loss / static_cast<double>(state_.window_samples);
+  const double mean_norm = state_.window_norm / static_cast<double>(state_.window_steps);
+  const double left = static_cast<double>((config_.train.updates - state_.updates) * config_.train.batch_size) /
+                      std::max(images_per_second(), 1e-9);
+  say(run, fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}  {} img/s  eta {}  mem {}",
+                       state_.epoch, state_.step, steps_per_epoch(),
+                       100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss, mean_loss, rate,
+                       norm, with_commas(std::llround(rate_images)), format_duration(left),
+                       format_bytes(1e6 * peak_resident_mb())));
+  run.record("step", state_.updates,
+             {{"epoch", static_cast<double>(state_.epoch)},
+              {"loss", mean_loss},
+              {"learning_rate", rate},
+              {"grad_norm", mean_norm},
+              {"images_per_s", rate_images},
+              {"seconds", seconds_before_ + seconds_between(started_, Clock::now())}});
+  state_.window_loss = state_.window_norm = 0;
+  state_.window_samples = state_.window_steps = 0;
+  window_start_ = Clock::now();
+  window_images_ = 0;
+}
+
+void Training::end_epoch(RunDirectory& run, TrainResult& result) {
+  const bool last = state_.updates >= config_.train.updates;
+  const double train_loss =
+      state_.epoch_samples > 0 ? state_.epoch_loss / static_cast<double>(state_.epoch_samples) : std::nan("");
+  result.last_loss = train_loss;
+  bool best = false;
+  if (last || (state_.epoch + 1) % config_.train.eval_every == 0) {
+    const auto begin = Clock::now();
+    Accuracy accuracy;
+    {
+      const EmaScope averaged(learner_.ema());
+      accuracy = evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test, splits_.preprocessing,
+                          eval_batch, config_.data.workers);
+    }
+    const double took = seconds_between(begin, Clock::now());
+    evaluation_seconds_ += took;
+    window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));
+    best = accuracy.top1 >= state_.best_top1;
+    if (best) {
+      state_.best_top1 = accuracy.top1;
+      state_.best_epoch = state_.epoch;
+    }
+    result.last_top1 = accuracy.top1;
+    const double seconds = seconds_before_ + seconds_between(started_, Clock::now());
+    say(run, fmt::format("epoch {:>3}/{}  train loss {:.4f}  {} loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %  {} img/s  {}{}",
+                         state_.epoch, epochs_in_all() - 1, train_loss, splits_.holdout ? "hold-out" : "test", accuracy.loss,
+                         accuracy.top1, accuracy.top5, with_commas(std::llround(images_per_second())),
+                         format_duration(seconds), best ? "  best" : ""));
+    const Metrics metrics{{"epoch", static_cast<double>(state_.epoch)},
+                          {"train_loss", train_loss},
+                          {"eval_loss", accuracy.loss},
+                          {"eval_top1", accuracy.top1},
+                          {"eval_top5", accuracy.top5},
+                          {"seconds", seconds}};
+    run.record("epoch", state_.updates, metrics);
+    run.summarise(state_.updates, metrics);
+  }
+  const std::int64_t done = state_.epoch + 1;
+  if (state_.step == steps_per_epoch()) {
+    ++state_.epoch;
+    state_.step = 0;
+  }
+  state_.epoch_loss = 0;
+  state_.epoch_samples = 0;
+  const std::int64_t every = config_.checkpoint.every_epochs;
+  if (last || best || (every > 0 && done % every == 0)) save(run, best);
+}
+
+void Training::save(RunDirectory& run, bool best) {
+  state_.seconds = seconds_before_ + seconds_between(started_, Clock::now());
+  run.sync();
+  Checkpoint checkpoint{config_, splits_.preprocessing, splits_.train->class_names(), state_,
+                        learner_.model().state(), {}, learner_.optimizer().state()};
+  if (const Ema* ema = learner_.ema()) checkpoint.ema = ema->state();
+  run.checkpoints().save(checkpoint, best);
+  saved_updates_ = state_.updates;
+  saved_epoch_ = state_.epoch;
+  last_save_ = Clock::now();
+}
+
+void Training::finish(RunDirectory& run, TrainResult& result) {
+  const Checkpoint best = read_checkpoint(run.path() / "checkpoints" / "best", CheckpointParts::weights);
+  const std::unique_ptr<Model> model = load_model(best);
+  const Accuracy accuracy = evaluate(*model, splits_.test, splits_.preprocessing, eval_batch, config_.data.workers);
+  result.test_top1 = accuracy.top1;
+  say(run, fmt::format("test  top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  (best checkpoint: epoch {}, {} weights)",
+                       accuracy.top1, accuracy.top5, accuracy.loss, best.state.best_epoch, best.ema.empty() ? "raw" : "ema"));
+  const nlohmann::ordered_json json{{"updates", result.updates},
+                                    {"epochs", result.epochs},
+                                    {"best", {{"epoch", result.best_epoch}, {"top1", result.best_top1}}},
+                                    {"last", {{"loss", result.last_loss}, {"top1", result.last_top1}}},
+                                    {"test", {{"samples", accuracy.samples}, {"loss", accuracy.loss},
+                                              {"top1", accuracy.top1}, {"top5", accuracy.top5}}},
+                                    {"seconds", state_.seconds},
+                                    {"images_per_s", result.images_per_s},
+                                    {"peak_memory_mb", result.peak_memory_mb}};
+  write_file_atomically(run.path() / "result.json", json.dump(2) + "\n");
+}
+
+}  // namespace gyre

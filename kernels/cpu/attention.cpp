@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "core/parallel.h"
@@ -142,15 +141,35 @@ HWY_NOINLINE void product(Left<T> a, Rows<const T> b, std::int64_t rows, std::in
   }
 }
 
+/// to[0, n) = from[0, n), zeros up to `padding`, a multiple of the vector.
+template <class T>
+HWY_INLINE void copy_row(const T* from, T* to, std::int64_t n, std::int64_t padding) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = lane_count(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  if (i < n) {
+    hn::StoreU(load_part(d, from + i, n - i), d, to + i);
+    i += lanes;
+  }
+  for (; i < padding; i += lanes) hn::StoreU(hn::Zero(d), d, to + i);
+}
+
+/// to[0, n) = from[0, n), where `from` is readable to the end of its last vector.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void keep_row(D d, const T* from, T* to, std::int64_t n) {
+  const std::int64_t lanes = lane_count(d);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  if (i < n) store_part(hn::LoadU(d, from + i), d, to + i, n - i);
+}
+
 /// to [rows, padded width] = from [rows, width], zeros beyond.
 template <class T>
 HWY_INLINE Rows<const T> pack(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t width,
                               T* to) {
   const std::int64_t to_stride = padded<T>(width);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    std::copy(from + i * stride, from + i * stride + width, to + i * to_stride);
-    std::fill(to + i * to_stride + width, to + (i + 1) * to_stride, T(0));
-  }
+  for (std::int64_t i = 0; i < rows; ++i) copy_row(from + i * stride, to + i * to_stride, width, to_stride);
   return {to, to_stride};
 }
 
@@ -183,7 +202,7 @@ HWY_INLINE void forward_one(const Head<T>& h, T* y, T* probabilities) {
     for (std::int64_t i = 0; i < count; ++i) {
       T* row = scores.data + i * scores.stride;
       scale_row(d, T(1) / exponentiate_row(d, row, row, h.length).sum, row, h.length);
-      if (probabilities != nullptr) std::copy(row, row + h.length, probabilities + (first + i) * h.length);
+      if (probabilities != nullptr) keep_row(d, row, probabilities + (first + i) * h.length, h.length);
     }
     product<T>({scores.data, scores.stride, 1}, values, count, h.length, h.width, T(1),
                {y + first * h.y_stride, h.y_stride});

@@ -79,7 +79,7 @@ HWY_INLINE void forward_rows(const T* x, const T* gain, const T* bias, T eps, T*
   }
 }
 
-constexpr std::int64_t block = 8;  // rows per step of the backward: they stay in the first cache
+constexpr std::int64_t block = 4;  // rows per step of the backward: they stay in the first cache
 
 /// dx of one block of rows; dgain and dbias [n] gain the block's column sums.
 template <class T>

@@ -1,9 +1,13 @@
 #include "train/terminal.h"
 
-#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "tests/train/decimal_comma.h"
 
@@ -68,6 +72,29 @@ TEST(Terminal, ProgressIsSilentInAFile) {
   EXPECT_FALSE(is_terminal(file));
   EXPECT_EQ(terminal_width(file), 80);
   std::fclose(file);
+}
+
+TEST(Terminal, ProgressRedrawsOneLineOnATerminal) {
+  setenv("TERM", "xterm", 1);
+  const int master = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(grantpt(master) | unlockpt(master), 0);
+  std::FILE* file = std::fopen(ptsname(master), "w");
+  ASSERT_NE(file, nullptr);
+  {
+    ProgressLine line(file);
+    EXPECT_TRUE(line.active());
+    line.update("epoch", 0.25, "first");
+    line.update("epoch", 0.50, "at once");  // too soon to redraw
+  }
+  char buffer[512] = {};
+  const ssize_t count = read(master, buffer, sizeof buffer - 1);
+  const std::string text(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  EXPECT_EQ(text, "\r" + progress_bar("epoch", 0.25, "first", 79) + "\033[K\r\033[K");
+  setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(is_terminal(file));
+  std::fclose(file);
+  close(master);
 }
 
 }  // namespace

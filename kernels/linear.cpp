@@ -15,9 +15,22 @@ constexpr Op<const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> grad_x_op
                                                                                  cpu::linear_grad_x};
 constexpr Op<const Tensor&, const Tensor&, Tensor&> grad_w_op{"linear_backward", cpu::linear_grad_w};
 
+// Texts are made only where they are thrown: small layers would feel them.
 void require_rank(const Tensor& x, int rank, const char* name, const char* what) {
-  require<ShapeError>(x.rank() == rank, "{}: {} has shape {}, not rank {}", what, name, x.shape().str(),
-                      rank);
+  if (x.rank() == rank) return;
+  throw ShapeError(fmt::format("{}: {} has shape {}, not rank {}", what, name, x.shape().str(), rank));
+}
+
+void require_operands(const Tensor& x, const Tensor& w, const char* what) {
+  require_same_device(x, w, what);
+  require_same_dtype(x, w, what);
+  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "{} takes f32 or f64, not {}", what,
+                      x.dtype());
+  require_rank(x, 2, "x", what);
+  require_rank(w, 2, "w", what);
+  if (x.size(1) == w.size(1)) return;
+  throw ShapeError(
+      fmt::format("{}: x {} and w {} differ in their last size", what, x.shape().str(), w.shape().str()));
 }
 
 /// A copy of a strided weight is new each time: nothing to remember.
@@ -35,14 +48,7 @@ int PackedWeight::builds() const { return cpu_->builds(); }
 void PackedWeight::clear() { cpu_->clear(); }
 
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedWeight* cache) {
-  require_same_device(x, w, "linear");
-  require_same_dtype(x, w, "linear");
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "linear takes f32 or f64, not {}",
-                      x.dtype());
-  require_rank(x, 2, "x", "linear");
-  require_rank(w, 2, "w", "linear");
-  require<ShapeError>(x.size(1) == w.size(1), "linear: x {} and w {} differ in their last size",
-                      x.shape().str(), w.shape().str());
+  require_operands(x, w, "linear");
   if (b.defined()) {
     require_same_device(x, b, "linear");
     require_same_dtype(x, b, "linear");
@@ -57,16 +63,9 @@ Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedW
 
 LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
                             bool need_b, PackedWeight* cache) {
-  for (const Tensor* other : {&w, &grad}) {
-    require_same_device(x, *other, "linear_backward");
-    require_same_dtype(x, *other, "linear_backward");
-  }
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64,
-                      "linear_backward takes f32 or f64, not {}", x.dtype());
-  require_rank(x, 2, "x", "linear_backward");
-  require_rank(w, 2, "w", "linear_backward");
-  require<ShapeError>(x.size(1) == w.size(1), "linear_backward: x {} and w {} differ in their last size",
-                      x.shape().str(), w.shape().str());
+  require_operands(x, w, "linear_backward");
+  require_same_device(x, grad, "linear_backward");
+  require_same_dtype(x, grad, "linear_backward");
   require_shape(grad, {x.size(0), w.size(0)}, "linear_backward gradient");
   const Tensor rows = grad.contiguous();
   LinearGrads result;

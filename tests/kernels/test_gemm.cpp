@@ -14,11 +14,6 @@
 namespace gyre::kernels::cpu {
 namespace {
 
-using gyre::testing::expect_f32_accuracy;
-using gyre::testing::plain_product;
-using gyre::testing::relative_l2;
-using gyre::testing::ThreadCount;
-
 constexpr double gap = -12345;  // value of elements between the rows of C
 
 template <class T>

@@ -67,7 +67,8 @@ void copy_dense(const StridedMatrices& from, const T* source, T* dense) {
     for (std::int64_t i = first; i < last; ++i) {
       const T* row = source + i / from.rows * from.batch_stride + i % from.rows * from.row;
       T* to = dense + i * from.cols;
-      if (from.col == 1) std::copy_n(row, from.cols, to);
+      if (from.col == 1)
+        std::copy_n(row, from.cols, to);
       else
         for (std::int64_t j = 0; j < from.cols; ++j) to[j] = row[j * from.col];
     }
@@ -82,7 +83,8 @@ void copy_to_rows(const T* dense, const StridedMatrices& to, T* target, bool acc
       T* c = target + i / to.rows * to.batch_stride + i % to.rows * to.row;
       if (accumulate)
         for (std::int64_t j = 0; j < to.cols; ++j) c[j] += row[j];
-      else std::copy_n(row, to.cols, c);
+      else
+        std::copy_n(row, to.cols, c);
     }
   });
 }
@@ -92,8 +94,10 @@ void fill_rows(const StridedMatrices& c, const T* bias, T* target) {
   parallel_for(0, c.batch * c.rows, rows_per_task(c.cols), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       T* row = target + i / c.rows * c.batch_stride + i % c.rows * c.row;
-      if (bias != nullptr) std::copy_n(bias, c.cols, row);
-      else std::fill_n(row, c.cols, T(0));
+      if (bias != nullptr)
+        std::copy_n(bias, c.cols, row);
+      else
+        std::fill_n(row, c.cols, T(0));
     }
   });
 }

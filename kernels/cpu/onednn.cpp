@@ -32,8 +32,10 @@ void run_plain(const GemmShape& s, const float* a, const float* b, float* c, boo
                const float* bias) {
   const int threads = threads_for(s.work());
   const OpenMpThreads scope(threads);
-  if (takes_sgemm(s, bias != nullptr)) run_sgemm(s, a, b, c, accumulate);
-  else product_for(s, threads, accumulate, bias != nullptr).run(a, b, c, bias);
+  if (takes_sgemm(s, bias != nullptr))
+    run_sgemm(s, a, b, c, accumulate);
+  else
+    product_for(s, threads, accumulate, bias != nullptr).run(a, b, c, bias);
 }
 
 void make_dense(const StridedMatrices& x, std::int64_t& batch_stride, std::int64_t& row, std::int64_t& col) {

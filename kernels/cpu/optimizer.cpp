@@ -41,8 +41,10 @@ class Pieces {
       for (; piece != pieces_.end() && piece->begin < last; ++piece) {
         const std::int64_t from = std::max(first, piece->begin) - piece->begin;
         const std::int64_t to = std::min(last - piece->begin, piece->count);
-        if (piece->dtype == DType::f32) f(range_of<float>(*piece, from, to));
-        else f(range_of<double>(*piece, from, to));
+        if (piece->dtype == DType::f32)
+          f(range_of<float>(*piece, from, to));
+        else
+          f(range_of<double>(*piece, from, to));
       }
     });
   }

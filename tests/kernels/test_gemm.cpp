@@ -149,8 +149,10 @@ void check(const GemmCase& test, Run run) {
     run(data, mode == Mode::accumulate, mode == Mode::bias ? data.bias.data() : nullptr);
     const auto values = collect(test.shape, data.c);
     const auto exact = expected<double>(test.shape, data, mode);
-    if constexpr (std::is_same_v<T, double>) EXPECT_LE(relative_l2(values, exact), 1e-14);
-    else expect_f32_accuracy(values, exact, expected<float>(test.shape, data, mode));
+    if constexpr (std::is_same_v<T, double>)
+      EXPECT_LE(relative_l2(values, exact), 1e-14);
+    else
+      expect_f32_accuracy(values, exact, expected<float>(test.shape, data, mode));
   }
 }
 

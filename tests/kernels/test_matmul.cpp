@@ -40,8 +40,10 @@ void check(const std::string& name, const Tensor& a, const Tensor& b, bool trans
     EXPECT_EQ(y.dtype(), a.dtype());
     EXPECT_TRUE(y.is_contiguous());
     const auto exact = oracle<double>(a, b, transpose_a, transpose_b);
-    if (a.dtype() == DType::f64) EXPECT_LE(relative_l2(y.to_vector(), exact), 1e-14);
-    else expect_f32_accuracy(y.to_vector(), exact, oracle<float>(a, b, transpose_a, transpose_b));
+    if (a.dtype() == DType::f64)
+      EXPECT_LE(relative_l2(y.to_vector(), exact), 1e-14);
+    else
+      expect_f32_accuracy(y.to_vector(), exact, oracle<float>(a, b, transpose_a, transpose_b));
   }
 }
 

@@ -39,10 +39,10 @@ struct ScheduleConfig {
 
 struct TrainConfig {
   std::int64_t epochs = 10;
-  std::string time_budget;   ///< "90s", "4m", "1h30m" or empty; replaces epochs
-  std::int64_t updates = 0;  ///< 0: from epochs or time_budget
-  std::int64_t batch_size = 32;
-  std::int64_t accumulation = 1;
+  std::string time_budget;        ///< "90s", "4m", "1h30m" or empty; replaces epochs
+  std::int64_t updates = 0;       ///< 0: from epochs or time_budget
+  std::int64_t batch_size = 32;   ///< samples per update
+  std::int64_t accumulation = 1;  ///< parts of a batch, one after the other
   double label_smoothing = 0.1;
   double clip_norm = 1.0;    ///< 0: off
   double ema_decay = 0.999;  ///< 0: off

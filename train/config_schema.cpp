@@ -134,8 +134,9 @@ void add_train(std::vector<ConfigField>& fields) {
             "length of the run in place of epochs; turned into updates once, at the start", check_time_budget)
       .number("updates", &S::updates, Integers{0, million * million},
               "length of the run; 0: from time_budget or epochs")
-      .number("batch_size", &S::batch_size, Integers{1, 65536}, "samples per forward and backward pass")
-      .number("accumulation", &S::accumulation, Integers{1, 65536}, "batches per update")
+      .number("batch_size", &S::batch_size, Integers{1, 65536}, "samples per update")
+      .number("accumulation", &S::accumulation, Integers{1, 65536},
+              "parts that a batch is computed in, one after the other, to save memory")
       .number("label_smoothing", &S::label_smoothing, below_one, "probability spread evenly over all classes")
       .number("clip_norm", &S::clip_norm, Reals{0, 1e9}, "largest norm of the whole gradient; 0: no clipping")
       .number("ema_decay", &S::ema_decay, below_one, "decay of the averaged weights; 0: no averaging")

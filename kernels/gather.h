@@ -7,7 +7,8 @@
 
 namespace gyre::kernels {
 
-/// x [B, M], index i64 [K] → y [B, K], y[b, k] = x[b, index[k]]. ValueError names the first index outside [0, M).
+/// x [B, M], index i64 [K] → y [B, K], y[b, k] = x[b, index[k]].
+/// ValueError names the first index outside [0, M).
 Tensor gather(const Tensor& x, const Tensor& index);
 /// grad [B, K], index i64 [K] → [B, m]: adds grad[b, k] to column index[k]; the gradient of gather.
 Tensor gather_backward(const Tensor& grad, const Tensor& index, std::int64_t m);

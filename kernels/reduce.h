@@ -14,7 +14,8 @@ namespace gyre::kernels {
 Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim);
 /// Mean over `dims`; ShapeError if they hold no element.
 Tensor mean(const Tensor& x, std::span<const int> dims, bool keep_dim);
-/// Sums x down to `shape`, which broadcasts to x's shape: the gradient of broadcasting. x itself if nothing changes.
+/// Sums x down to `shape`, which broadcasts to x's shape: the gradient of broadcasting.
+/// x itself if nothing changes.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 /// x [N, K], K ≥ 1 → the index of each row's first maximum; a NaN counts as the maximum.
 std::vector<std::int64_t> argmax_rows(const Tensor& x);

@@ -46,6 +46,7 @@ struct Checkpoint {
   TensorMap weights;
   TensorMap ema;        ///< empty without EMA
   TensorMap optimizer;  ///< empty if not loaded
+  std::filesystem::path path{};  ///< where it was read from, for messages; empty if it was not
 };
 
 /// Writes `checkpoint` as the directory `path`. FileError with the reason; nothing is left behind.
@@ -55,6 +56,9 @@ enum class CheckpointParts { all, weights };
 /// Reads one checkpoint directory (or the link to it). FileError naming file and tensor for whatever is missing, extra,
 /// truncated or damaged (size, CRC-32).
 Checkpoint read_checkpoint(const std::filesystem::path& path, CheckpointParts parts = CheckpointParts::all);
+/// Checks presence, sizes and CRC-32 of all files against trainer.json, without reading a tensor. FileError as
+/// above.
+void verify_checkpoint(const std::filesystem::path& path);
 /// The checkpoint that a user means by a path: a checkpoint directory, a run directory (its `best`, else `last`), or a
 /// model.safetensors inside one. FileError listing what was looked for.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);

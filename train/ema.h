@@ -9,15 +9,16 @@
 namespace gyre {
 
 /// Exponential moving average of a module's parameters: a record of its own, with its own update counter. The decay
-/// of update n is min(decay, (1 + n) / (10 + n)), so that early averages forget the initial weights.
+/// of update n (from 1) is min(decay, (1 + n) / (10 + n)), so that early averages forget the initial weights.
 class Ema {
  public:
+  /// Averages start as the weights. `module` must outlive this; ValueError unless decay is in [0, 1).
   Ema(Module& module, double decay);
 
-  /// After each optimiser update.
+  /// After each optimiser update; throws Error while swapped.
   void update();
   std::int64_t updates() const { return updates_; }
-  /// Averages by parameter name: views, not copies.
+  /// Averages by parameter name, also while swapped: views, not copies.
   TensorMap state() const;
   /// Throws Error naming the first missing, unknown or misshapen tensor before anything is changed.
   void load_state(const TensorMap& state, std::int64_t updates);
@@ -28,7 +29,8 @@ class Ema {
   Module& module_;
   double decay_;
   std::int64_t updates_ = 0;
-  std::vector<Tensor> averages_;
+  std::vector<Tensor> averages_;  ///< the module's own weights while swapped
+  bool swapped_ = false;
 };
 
 /// Averaged weights in the module while alive; does nothing for a null `ema`.

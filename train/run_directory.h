@@ -41,7 +41,7 @@ class RunDirectory {
   void record(const std::string& kind, std::int64_t update, const Metrics& metrics);
   /// One row of summary.csv per evaluated epoch.
   void summarise(std::int64_t update, const Metrics& metrics);
-  /// To log.txt with a time stamp.
+  /// To log.txt with a time stamp (UTC). Never throws for a full disk: the log reports errors of others.
   void log(const std::string& line);
   /// Flushes and syncs the record files: before a checkpoint counts on them.
   void sync();

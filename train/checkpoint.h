@@ -14,7 +14,8 @@
 
 namespace gyre {
 
-/// Where a run stands: everything that the next update depends on besides weights and moments. JSON in trainer.json.
+/// Where a run stands: everything that the next update depends on besides weights and moments. JSON in
+/// trainer.json.
 struct TrainingState {
   std::int64_t updates = 0;    ///< optimiser steps done
   std::int64_t epoch = 0;      ///< epoch of the next batch
@@ -35,17 +36,17 @@ struct TrainingState {
   std::int64_t epoch_samples = 0;
 };
 
-/// A directory: model.safetensors (raw weights), ema.safetensors (averaged weights, if EMA is on), optimizer.safetensors and
-/// trainer.json with the state, the configuration, the preprocessing, the class names, and size and CRC-32 of each file.
-/// It exists whole or not at all: written beside, synced, renamed.
+/// A directory: model.safetensors (raw weights), ema.safetensors (averaged weights, if EMA is on),
+/// optimizer.safetensors and trainer.json with the state, the configuration, the preprocessing, the class
+/// names, and size and CRC-32 of each file. It exists whole or not at all: written beside, synced, renamed.
 struct Checkpoint {
   Config config;  ///< effective
   Preprocessing preprocessing;
   std::vector<std::string> class_names;
   TrainingState state;
   TensorMap weights;
-  TensorMap ema;        ///< empty without EMA
-  TensorMap optimizer;  ///< empty if not loaded
+  TensorMap ema;                 ///< empty without EMA
+  TensorMap optimizer;           ///< empty if not loaded
   std::filesystem::path path{};  ///< where it was read from, for messages; empty if it was not
 };
 
@@ -53,18 +54,18 @@ struct Checkpoint {
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 
 enum class CheckpointParts { all, weights };
-/// Reads one checkpoint directory (or the link to it). FileError naming file and tensor for whatever is missing, extra,
-/// truncated or damaged (size, CRC-32).
+/// Reads one checkpoint directory (or the link to it). FileError naming file and tensor for whatever is
+/// missing, extra, truncated or damaged (size, CRC-32).
 Checkpoint read_checkpoint(const std::filesystem::path& path, CheckpointParts parts = CheckpointParts::all);
-/// Checks presence, sizes and CRC-32 of all files against trainer.json, without reading a tensor. FileError as
-/// above.
+/// Checks presence, sizes and CRC-32 of all files against trainer.json, without reading a tensor. FileError
+/// as above.
 void verify_checkpoint(const std::filesystem::path& path);
-/// The checkpoint that a user means by a path: a checkpoint directory, a run directory (its `best`, else `last`), or a
-/// model.safetensors inside one. FileError listing what was looked for.
+/// The checkpoint that a user means by a path: a checkpoint directory, a run directory (its `best`, else
+/// `last`), or a model.safetensors inside one. FileError listing what was looked for.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-/// Builds the checkpoint's model with its raw or averaged weights. `weights`: "ema" (falls back to raw if there is none) or
-/// "raw"; throws ValueError for any other text.
+/// Builds the checkpoint's model with its raw or averaged weights. `weights`: "ema" (falls back to raw if
+/// there is none) or "raw"; throws ValueError for any other text.
 std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::string& weights = "ema");
 
 /// The checkpoints of one run: `<run>/checkpoints/update-00001234`, links `last` and `best`.
@@ -75,8 +76,8 @@ class CheckpointStore {
   /// Writes, repoints `last` (and `best`), then removes whole checkpoints that no link names and leftovers of
   /// killed writes. FileError with the reason; the previous ones stay.
   void save(const Checkpoint& checkpoint, bool best);
-  /// The newest complete checkpoint: `last`, else the highest number that reads; each damaged one skipped goes to `skipped`
-  /// with its reason. Empty if there is none.
+  /// The newest complete checkpoint: `last`, else the highest number that reads; each damaged one skipped
+  /// goes to `skipped` with its reason. Empty if there is none.
   std::optional<std::filesystem::path> newest(std::vector<std::string>* skipped = nullptr) const;
   const std::filesystem::path& folder() const { return folder_; }
 

@@ -8,8 +8,9 @@
 
 namespace gyre {
 
-/// Exponential moving average of a module's parameters: a record of its own, with its own update counter. The decay
-/// of update n (from 1) is min(decay, (1 + n) / (10 + n)), so that early averages forget the initial weights.
+/// Exponential moving average of a module's parameters: a record of its own, with its own update counter. The
+/// decay of update n (from 1) is min(decay, (1 + n) / (10 + n)), so that early averages forget the initial
+/// weights.
 class Ema {
  public:
   /// Averages start as the weights. `module` must outlive this; ValueError unless decay is in [0, 1).

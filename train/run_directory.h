@@ -16,16 +16,17 @@ namespace gyre {
 /// Key and value of one metric; values are finite doubles or printed as null.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-/// The folder of one run: config.yaml (effective), metrics.jsonl, summary.csv, TensorBoard events, log.txt, checkpoints/. Held by
-/// a lock file while open, so that two processes never write the same run.
+/// The folder of one run: config.yaml (effective), metrics.jsonl, summary.csv, TensorBoard events, log.txt,
+/// checkpoints/. Held by a lock file while open, so that two processes never write the same run.
 class RunDirectory {
  public:
-  /// Starts a run. FileError if the folder holds a run already (naming `--resume auto` and `--out`), is not writable, is locked by
-  /// another process, or its disk has not room for `bytes_needed` (found by writing and removing a file of that size).
+  /// Starts a run. FileError if the folder holds a run already (naming `--resume auto` and `--out`), is not
+  /// writable, is locked by another process, or its disk has not room for `bytes_needed` (found by writing
+  /// and removing a file of that size).
   static std::unique_ptr<RunDirectory> create(const std::filesystem::path& path, const Config& config,
                                               std::size_t bytes_needed);
-  /// Reopens a run at the state of a checkpoint: records after `updates` are dropped from metrics.jsonl and summary.csv, so that
-  /// nothing is missing or repeated.
+  /// Reopens a run at the state of a checkpoint: records after `updates` are dropped from metrics.jsonl and
+  /// summary.csv, so that nothing is missing or repeated.
   static std::unique_ptr<RunDirectory> reopen(const std::filesystem::path& path, std::int64_t updates);
   /// True if `path` holds a run.
   static bool holds_run(const std::filesystem::path& path);

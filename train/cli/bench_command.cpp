@@ -28,15 +28,20 @@ void print_json(const BenchTrainResult& result) {
                     {"ratio_to_naive", row.ratio_to_naive},
                     {"peak_memory_mb", row.peak_memory_mb}});
   }
-  const nlohmann::ordered_json json{{"machine", {{"cpu", result.cpu}, {"threads", result.threads}}},
-                                    {"model", result.model},
-                                    {"batch", result.batch},
-                                    {"results", rows}};
+  const nlohmann::ordered_json json{
+      {"machine", {{"cpu", result.machine.cpu}, {"threads", result.machine.threads}}},
+      {"model", result.model},
+      {"images", result.images},
+      {"batch", result.batch},
+      {"results", rows}};
   fmt::print("{}\n", json.dump(2));
 }
 
 void print_text(const BenchTrainResult& result) {
-  fmt::print("{}, batch {}, {} threads on {}\n\n", result.model, result.batch, result.threads, result.cpu);
+  fmt::print("model    {}, batch {}\n", result.model, result.batch);
+  fmt::print("images   {}\n", result.images);
+  fmt::print("machine  {}, {} thread{}\n\n", result.machine.cpu, result.machine.threads,
+             result.machine.threads == 1 ? "" : "s");
   fmt::print("{:<9}  {:>10}  {:>9}  {:>19}  {:>11}  {:>8}  {:>9}\n", "layers", "images/s", "ms/step", "range",
              "vs standard", "vs naive", "memory");
   for (const BenchTrainRow& row : result.results) {
@@ -44,7 +49,12 @@ void print_text(const BenchTrainResult& result) {
                row.images_per_s, row.ms_per_step, fmt::format("{:.2f} to {:.2f}", row.ms_min, row.ms_max),
                row.ratio_to_standard, row.ratio_to_naive, format_bytes(1e6 * row.peak_memory_mb));
   }
-  fmt::print("\nvs: time of the other per step / own time; above 1 is faster\n");
+  fmt::print(
+      "\nvs: time of the other per step / own time, above 1 is faster; memory: of tensors, without the "
+      "images\n");
+  for (const BenchTrainRow& row : result.results) {
+    if (!row.kernels.empty()) fmt::print("{}: {}\n", row.impl, fmt::join(row.kernels, ", "));
+  }
 }
 
 int run(Options& options) {

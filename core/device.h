@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 
@@ -27,3 +29,10 @@ Device parse_device(std::string_view name);
 std::string cuda_unavailable_reason();
 
 }  // namespace gyre
+
+template <>
+struct fmt::formatter<gyre::Device> : fmt::formatter<std::string_view> {
+  auto format(gyre::Device device, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(device.str(), context);
+  }
+};

@@ -108,14 +108,14 @@ Pixel act_on_pixel(const Group& group, int t, Pixel p, int height, int width) {
 }
 
 Tensor act_on_image(const Group& group, int g, const Tensor& image) {
-  require<ShapeError>(image.rank() >= 2, "act_on_image takes [..., H, W], not {}", image.shape().str());
+  require<ShapeError>(image.rank() >= 2, "act_on_image takes [..., H, W], not {}", image.shape());
   return move("act_on_image", image, {0}, 1, pixel_sources(group, g, image.size(-2), image.size(-1)));
 }
 
 Tensor act_on_feature_map(const Group& group, int g, const Tensor& map) {
   require<ShapeError>(map.rank() >= 3 && map.size(-3) == group.order(),
                       "act_on_feature_map of {} takes [..., {}, H, W], not {}", group.name(), group.order(),
-                      map.shape().str());
+                      map.shape());
   const Indices pixels = pixel_sources(group, g, map.size(-2), map.size(-1));
   return move("act_on_feature_map", map, index_sources(group, g), 1, pixels);
 }
@@ -126,7 +126,7 @@ Tensor act_on_tokens(const Group& group, int g, const Tensor& tokens, int height
   const std::int64_t count = prefix + std::int64_t{height} * width;
   require<ShapeError>(tokens.rank() == 3 && tokens.size(1) == count,
                       "act_on_tokens takes [B, {} + {}x{}, C*T], not {}", prefix, height, width,
-                      tokens.shape().str());
+                      tokens.shape());
   const std::int64_t channels = channels_of("act_on_tokens", group, tokens);
   Indices rows;
   for (std::int64_t i = 0; i < prefix; ++i) rows.push_back(i);

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace gyre {
 
@@ -45,3 +48,11 @@ class Shape {
 Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace gyre
+
+/// As Shape::str, only made when an error text is.
+template <>
+struct fmt::formatter<gyre::Shape> : fmt::formatter<std::string_view> {
+  auto format(const gyre::Shape& shape, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(shape.str(), context);
+  }
+};

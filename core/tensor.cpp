@@ -17,7 +17,7 @@ std::pair<std::int64_t, std::int64_t> extent_of(const Shape& shape, const Shape&
     std::int64_t& bound = strides[i] < 0 ? low : high;
     require<ShapeError>(!__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
                             !__builtin_add_overflow(bound, reach, &bound),
-                        "a view of shape {} and strides {} is too large", shape.str(), strides.str());
+                        "a view of shape {} and strides {} is too large", shape, strides.str());
   }
   return {low, high + 1};
 }
@@ -36,7 +36,7 @@ bool overlap(const Tensor& a, const Tensor& b) {
 
 void require_extents(const Shape& shape) {
   for (const std::int64_t extent : shape) {
-    require<ShapeError>(extent >= 0, "shape {} has a negative extent", shape.str());
+    require<ShapeError>(extent >= 0, "shape {} has a negative extent", shape);
   }
 }
 
@@ -47,7 +47,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   std::int64_t bytes = 0;
   require<ShapeError>(
       !__builtin_mul_overflow(shape.numel(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
-      "shape {} of {} has more than 2^63 bytes", shape.str(), dtype);
+      "shape {} of {} has more than 2^63 bytes", shape, dtype);
   Tensor result;
   result.storage_ = std::make_shared<Storage>(static_cast<std::size_t>(bytes), device);
   result.shape_ = shape;
@@ -77,7 +77,7 @@ template <class T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
   Tensor result = empty(shape, dtype_of<T>());
   require<ShapeError>(std::cmp_equal(values.size(), result.numel()), "{} values do not fill shape {}",
-                      values.size(), shape.str());
+                      values.size(), shape);
   std::copy(values.begin(), values.end(), result.mutable_data<T>());
   return result;
 }
@@ -91,13 +91,13 @@ Tensor Tensor::view_of(std::shared_ptr<Storage> storage, const Shape& shape, con
                        DType dtype, std::int64_t offset) {
   require(storage != nullptr, "a view needs a storage");
   require_extents(shape);
-  require<ShapeError>(shape.rank() == strides.rank(), "shape {} and strides {} differ in rank", shape.str(),
+  require<ShapeError>(shape.rank() == strides.rank(), "shape {} and strides {} differ in rank", shape,
                       strides.str());
   const auto [low, high] = extent_of(shape, strides);
   const auto capacity = static_cast<std::int64_t>(storage->bytes() / size_of(dtype));
   require<ShapeError>(
       offset >= 0 && offset <= capacity && offset + low >= 0 && high <= capacity - offset,
-      "a view of shape {}, strides {} and offset {} reaches outside a storage of {} {} elements", shape.str(),
+      "a view of shape {}, strides {} and offset {} reaches outside a storage of {} {} elements", shape,
       strides.str(), offset, capacity, dtype);
   Tensor result;
   result.storage_ = std::move(storage);
@@ -178,7 +178,7 @@ void Tensor::copy_(const Tensor& source) {
   require_same_device(*this, source, "copy_");
   for (int i = 0; i < rank(); ++i) {
     require<ShapeError>(strides_[i] != 0 || shape_[i] <= 1, "copy_ into an expanded tensor of shape {}",
-                        shape_.str());
+                        shape_);
   }
   Tensor from = source.expand(shape_);
   if (overlap(*this, from)) {
@@ -216,7 +216,7 @@ double Tensor::item() const {
 double Tensor::at(std::initializer_list<std::int64_t> index) const {
   require(defined(), "the tensor is undefined");
   const Shape where(index);
-  require<ShapeError>(where.rank() == rank(), "index {} does not fit shape {}", where.str(), shape_.str());
+  require<ShapeError>(where.rank() == rank(), "index {} does not fit shape {}", where.str(), shape_);
   Tensor element = *this;
   for (const std::int64_t i : index) element = element.select(0, i);
   return element.item();
@@ -231,12 +231,12 @@ std::vector<double> Tensor::to_vector() const {
 }
 
 std::string Tensor::str() const {
-  return defined() ? fmt::format("{}{} {}", dtype_, shape_.str(), device().str()) : "undefined";
+  return defined() ? fmt::format("{}{} {}", dtype_, shape_, device()) : "undefined";
 }
 
 void require_same_device(const Tensor& a, const Tensor& b, std::string_view what) {
-  require<DeviceError>(a.device() == b.device(), "{}: tensors on {} and {}", what, a.device().str(),
-                       b.device().str());
+  require<DeviceError>(a.device() == b.device(), "{}: tensors on {} and {}", what, a.device(),
+                       b.device());
 }
 
 void require_same_dtype(const Tensor& a, const Tensor& b, std::string_view what) {
@@ -244,8 +244,8 @@ void require_same_dtype(const Tensor& a, const Tensor& b, std::string_view what)
 }
 
 void require_shape(const Tensor& a, const Shape& shape, std::string_view what) {
-  require<ShapeError>(a.shape() == shape, "{}: expected shape {}, got {}", what, shape.str(),
-                      a.shape().str());
+  require<ShapeError>(a.shape() == shape, "{}: expected shape {}, got {}", what, shape,
+                      a.shape());
 }
 
 }  // namespace gyre

@@ -13,17 +13,17 @@ Shape resolve(const Shape& shape, const Tensor& x) {
   int unknown = -1;
   for (int i = 0; i < shape.rank(); ++i) {
     require<ShapeError>(shape[i] >= -1 && (shape[i] != -1 || unknown < 0), "{} is no shape to reshape {} to",
-                        shape.str(), x.str());
+                        shape, x.str());
     if (shape[i] == -1) unknown = i;
   }
   if (unknown >= 0) {
     result[unknown] = 1;
     const std::int64_t known = result.numel();
     require<ShapeError>(known > 0 && x.numel() % known == 0, "{} does not reshape to {}", x.str(),
-                        shape.str());
+                        shape);
     result[unknown] = x.numel() / known;
   }
-  require<ShapeError>(result.numel() == x.numel(), "{} does not reshape to {}", x.str(), shape.str());
+  require<ShapeError>(result.numel() == x.numel(), "{} does not reshape to {}", x.str(), shape);
   return result;
 }
 
@@ -114,7 +114,7 @@ Tensor Tensor::expand(const Shape& shape) const {
     result.strides_[-i] = shape_[-i] == shape[-i] ? strides_[-i] : 0;
   }
   for (int i = rank(); fits && i < shape.rank(); ++i) fits = shape[shape.rank() - 1 - i] >= 0;
-  require<ShapeError>(fits, "{} does not expand to {}", str(), shape.str());
+  require<ShapeError>(fits, "{} does not expand to {}", str(), shape);
   return result;
 }
 

@@ -14,7 +14,7 @@ void check(const Tensor& qkv) {
   require<DTypeError>(qkv.dtype() == DType::f32 || qkv.dtype() == DType::f64,
                       "attention takes f32 or f64, not {}", qkv.dtype());
   require<ShapeError>(qkv.rank() == 5 && qkv.size(2) == 3 && qkv.size(4) >= 1,
-                      "attention takes qkv [B, L, 3, H, E] with E >= 1, not {}", qkv.shape().str());
+                      "attention takes qkv [B, L, 3, H, E] with E >= 1, not {}", qkv.shape());
 }
 
 void check_companion(const Tensor& qkv, const Tensor& other, const Shape& shape) {

@@ -22,7 +22,7 @@ void check_logits(const Tensor& logits) {
                       "cross_entropy takes f32 or f64, not {}", logits.dtype());
   require<ShapeError>(logits.rank() == 2 && logits.numel() > 0,
                       "cross_entropy takes logits [N, K] with at least one row and class, not {}",
-                      logits.shape().str());
+                      logits.shape());
 }
 
 /// The labels as a dense host-checked tensor.
@@ -32,8 +32,8 @@ Tensor checked_labels(const Tensor& labels, const Tensor& logits, double smoothi
   require<DTypeError>(labels.dtype() == DType::i64, "cross_entropy: labels must be i64, not {}",
                       labels.dtype());
   require<ShapeError>(labels.rank() == 1 && labels.size(0) == logits.size(0),
-                      "cross_entropy: labels {} do not fit logits {}", labels.shape().str(),
-                      logits.shape().str());
+                      "cross_entropy: labels {} do not fit logits {}", labels.shape(),
+                      logits.shape());
   require_same_device(labels, logits, "cross_entropy");
   const Tensor host = labels.to(Device::cpu()).contiguous();
   const auto* values = host.data<std::int64_t>();

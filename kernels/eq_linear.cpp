@@ -76,10 +76,10 @@ void check(const Group& group, const Tensor& x, const Tensor& w) {
   require_same_dtype(x, w, "eq_linear");
   const std::int64_t t = group.order();
   require<ShapeError>(w.rank() == 3 && w.size(2) == t, "eq_linear: weight {} is not [D, C, {}] of group {}",
-                      w.shape().str(), t, group.name());
+                      w.shape(), t, group.name());
   require<ShapeError>(x.rank() == 3 && x.size(1) == w.size(1) && x.size(2) == t,
-                      "eq_linear: input {} does not fit weight {}: expected [N, {}, {}]", x.shape().str(),
-                      w.shape().str(), w.size(1), t);
+                      "eq_linear: input {} does not fit weight {}: expected [N, {}, {}]", x.shape(),
+                      w.shape(), w.size(1), t);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr Op<std::span<const Tensor>, std::int64_t, Tensor&> concat_op{"concat",
 /// The index as a dense tensor, every entry in [0, m).
 Tensor checked_index(const Tensor& index, std::int64_t m) {
   require<DTypeError>(index.dtype() == DType::i64, "gather: index must be i64, not {}", index.dtype());
-  require<ShapeError>(index.rank() == 1, "gather: index must be [K], not {}", index.shape().str());
+  require<ShapeError>(index.rank() == 1, "gather: index must be [K], not {}", index.shape());
   const Tensor dense = index.contiguous();
   const auto* entries = dense.data<std::int64_t>();
   for (std::int64_t k = 0; k < dense.numel(); ++k)
@@ -28,7 +28,7 @@ Tensor checked_index(const Tensor& index, std::int64_t m) {
 }  // namespace
 
 Tensor gather(const Tensor& x, const Tensor& index) {
-  require<ShapeError>(x.rank() == 2, "gather takes [B, M], not {}", x.shape().str());
+  require<ShapeError>(x.rank() == 2, "gather takes [B, M], not {}", x.shape());
   require_same_device(x, index, "gather");
   const Tensor dense = checked_index(index, x.size(1));
   Tensor y = Tensor::empty({x.size(0), index.size(0)}, x.dtype(), x.device());
@@ -38,8 +38,8 @@ Tensor gather(const Tensor& x, const Tensor& index) {
 
 Tensor gather_backward(const Tensor& grad, const Tensor& index, std::int64_t m) {
   require<ShapeError>(grad.rank() == 2 && index.rank() == 1 && grad.size(1) == index.size(0),
-                      "gather_backward: gradient {} does not fit index {}", grad.shape().str(),
-                      index.shape().str());
+                      "gather_backward: gradient {} does not fit index {}", grad.shape(),
+                      index.shape());
   require_same_device(grad, index, "gather_backward");
   const Tensor dense = checked_index(index, m);
   Tensor result = Tensor::empty({grad.size(0), m}, grad.dtype(), grad.device());
@@ -60,8 +60,8 @@ Tensor concat(std::span<const Tensor> parts, int dim) {
     require_same_dtype(parts[0], part, "concat");
     bool fits = part.rank() == shape.rank();
     for (int i = 0; fits && i < shape.rank(); ++i) fits = i == dim || part.size(i) == shape[i];
-    require<ShapeError>(fits, "concat along dimension {}: {} does not fit {}", dim, part.shape().str(),
-                        parts[0].shape().str());
+    require<ShapeError>(fits, "concat along dimension {}: {} does not fit {}", dim, part.shape(),
+                        parts[0].shape());
     shape[dim] += part.size(dim);
     if (part.numel() > 0) dense.push_back(part.contiguous());
   }

@@ -18,7 +18,7 @@ void check(const Tensor& x, const Tensor& gain, int repeat, std::string_view wha
   require<ValueError>(repeat >= 1, "{}: repeat must be at least 1, not {}", what, repeat);
   require<ShapeError>(
       x.rank() == 2 && x.size(1) >= 1 && gain.rank() == 1 && gain.size(0) * repeat == x.size(1),
-      "{}: x {} is not [N, C * {}] for gain {}", what, x.shape().str(), repeat, gain.shape().str());
+      "{}: x {} is not [N, C * {}] for gain {}", what, x.shape(), repeat, gain.shape());
   require_same_device(x, gain, what);
   require_same_dtype(x, gain, what);
 }

@@ -18,7 +18,7 @@ constexpr Op<const Tensor&, const Tensor&, Tensor&> grad_w_op{"linear_backward",
 // Texts are made only where they are thrown: small layers would feel them.
 void require_rank(const Tensor& x, int rank, const char* name, const char* what) {
   if (x.rank() == rank) return;
-  throw ShapeError(fmt::format("{}: {} has shape {}, not rank {}", what, name, x.shape().str(), rank));
+  throw ShapeError(fmt::format("{}: {} has shape {}, not rank {}", what, name, x.shape(), rank));
 }
 
 void require_operands(const Tensor& x, const Tensor& w, const char* what) {
@@ -30,7 +30,7 @@ void require_operands(const Tensor& x, const Tensor& w, const char* what) {
   require_rank(w, 2, "w", what);
   if (x.size(1) == w.size(1)) return;
   throw ShapeError(
-      fmt::format("{}: x {} and w {} differ in their last size", what, x.shape().str(), w.shape().str()));
+      fmt::format("{}: x {} and w {} differ in their last size", what, x.shape(), w.shape()));
 }
 
 /// A copy of a strided weight is new each time: nothing to remember.

@@ -32,7 +32,7 @@ void require_target(const Tensor& x, const Tensor& like, const char* what) {
       x.shape() == like.shape())
     return;
   require<ShapeError>(x.is_contiguous(), "{}: a tensor of shape {} and strides {} is not dense", what,
-                      x.shape().str(), x.strides().str());
+                      x.shape(), x.strides());
   require_same_device(x, like, what);
   require_same_dtype(x, like, what);
   require_shape(x, like.shape(), what);

@@ -24,7 +24,7 @@ Flags mark(const Tensor& x, std::span<const int> dims, std::string_view what) {
   Flags reduced{};
   for (const int dim : dims) {
     const auto i = static_cast<std::size_t>(x.shape().wrap(dim));
-    require<ShapeError>(!reduced[i], "{}: dimension {} of {} is named twice", what, dim, x.shape().str());
+    require<ShapeError>(!reduced[i], "{}: dimension {} of {} is named twice", what, dim, x.shape());
     reduced[i] = true;
   }
   return reduced;
@@ -79,7 +79,7 @@ Tensor mean(const Tensor& x, std::span<const int> dims, bool keep_dim) {
   const Flags reduced = mark(x, dims, "mean");
   std::int64_t count = 1;
   for (const int dim : dims) count *= x.size(dim);
-  require<ShapeError>(count > 0, "mean: no elements to average in {}", x.shape().str());
+  require<ShapeError>(count > 0, "mean: no elements to average in {}", x.shape());
   const Tensor y = affine(sum_marked(x, reduced), 1.0 / static_cast<double>(count), 0.0);
   return keep_dim ? y : drop_marked(y, reduced);
 }
@@ -95,14 +95,14 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
     fits = wanted == 1 || wanted == x.size(dim);
     reduced[static_cast<std::size_t>(dim)] = dim < missing || wanted != x.size(dim);
   }
-  require<ShapeError>(fits, "sum_to: {} does not broadcast to {}", shape.str(), x.shape().str());
+  require<ShapeError>(fits, "sum_to: {} does not broadcast to {}", shape, x.shape());
   return sum_marked(x, reduced).reshape(shape);
 }
 
 std::vector<std::int64_t> argmax_rows(const Tensor& x) {
   require_floating(x, "argmax_rows");
   require<ShapeError>(x.rank() == 2 && x.size(1) >= 1, "argmax_rows takes [N, K] with K >= 1, not {}",
-                      x.shape().str());
+                      x.shape());
   std::vector<std::int64_t> result(static_cast<std::size_t>(x.size(0)));
   if (!result.empty()) argmax_op(x.device(), x.contiguous(), result);
   return result;

@@ -15,7 +15,7 @@ Attention::Attention(const LayerFamily& family, std::int64_t width, std::int64_t
 }
 
 Variable Attention::forward(const Variable& x) {
-  require<ShapeError>(x.rank() == 3, "{} takes [batch, tokens, width], not {}", kind(), x.shape().str());
+  require<ShapeError>(x.rank() == 3, "{} takes [batch, tokens, width], not {}", kind(), x.shape());
   const Variable qkv = (*qkv_)(x);
   const Variable heads = reshape(qkv, {x.size(0), x.size(1), 3, heads_, width_ / heads_});
   return (*proj_)(attention(heads));

@@ -20,7 +20,7 @@ Variable gather_patches(const PatchConfig& config, const Variable& images, const
   require<ShapeError>(images.rank() == 4 && images.size(1) == config.in_channels && images.size(2) == size &&
                           images.size(3) == size,
                       "{} takes images [batch, {}, {}, {}], not {}", what, config.in_channels, size, size,
-                      images.shape().str());
+                      images.shape());
   const std::int64_t batch = images.size(0);
   const std::int64_t grid = size / config.patch;
   const std::int64_t values = index.numel() / (grid * grid);

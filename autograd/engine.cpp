@@ -85,10 +85,9 @@ Gradients run(Node& node) {
 }
 
 void check(const Node& node, std::size_t i, const Variable::State& input, const Tensor& grad) {
-  if (grad.shape() != input.data.shape()) {
-    throw ShapeError(fmt::format("{}: gradient {} has shape {}, its input {} (internal error)", node.name, i,
-                                 grad.shape().str(), input.data.shape().str()));
-  }
+  require<ShapeError>(grad.shape() == input.data.shape(),
+                      "{}: gradient {} has shape {}, its input {} (internal error)", node.name, i,
+                      grad.shape(), input.data.shape());
   require<DTypeError>(grad.dtype() == input.data.dtype(),
                       "{}: gradient {} is {}, its input {} (internal error)", node.name, i, grad.dtype(),
                       input.data.dtype());

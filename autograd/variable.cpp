@@ -56,7 +56,7 @@ void Variable::backward(const Tensor& grad) const {
   require(requires_grad(), "backward from a variable that requires no gradient");
   if (!grad.defined()) {
     require<ShapeError>(data().numel() == 1,
-                        "backward from {} needs a gradient: only one element defaults to 1", shape().str());
+                        "backward from {} needs a gradient: only one element defaults to 1", shape());
     run_backward(state_, Tensor::ones(shape(), dtype(), device()));
     return;
   }

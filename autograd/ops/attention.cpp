@@ -26,7 +26,7 @@ Variable attention(const Variable& qkv) {
 
 Variable attention_reference(const Variable& qkv) {
   require<ShapeError>(qkv.rank() == 5 && qkv.size(2) == 3, "attention: qkv {} is not [B, L, 3, heads, E]",
-                      qkv.shape().str());
+                      qkv.shape());
   const double scale = 1 / std::sqrt(static_cast<double>(qkv.size(4)));
   const auto part = [&qkv](std::int64_t i) {
     return permute(select(qkv, 2, i), {0, 2, 1, 3});

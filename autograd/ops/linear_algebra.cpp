@@ -39,10 +39,8 @@ Variable matmul(const Variable& a, const Variable& b) {
 
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
                 std::shared_ptr<kernels::PackedWeight> cache) {
-  if (x.rank() < 1 || w.rank() != 2 || x.size(-1) != w.size(1)) {
-    throw ShapeError(
-        fmt::format("linear: x {} does not fit the weight {} [out, in]", x.shape().str(), w.shape().str()));
-  }
+  require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1),
+                      "linear: x {} does not fit the weight {} [out, in]", x.shape(), w.shape());
   Tensor rows = as_rows(x.data());
   Tensor y = kernels::linear_forward(rows, w.data(), data_or_none(b), cache.get());
   y = y.reshape(with_last(x.shape(), w.size(0)));
@@ -61,10 +59,9 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b,
 Variable eq_linear(const Group& group, const Variable& x, const Variable& w, const Variable& b,
                    EqLinearOptions options, std::shared_ptr<kernels::EqPlanes> planes) {
   const int order = group.order();
-  if (x.rank() < 1 || w.rank() != 3 || w.size(2) != order || x.size(-1) != w.size(1) * order) {
-    throw ShapeError(fmt::format("eq_linear: x {} does not fit the weight {} [out, in, {}] of group {}",
-                                 x.shape().str(), w.shape().str(), order, group.name()));
-  }
+  require<ShapeError>(x.rank() >= 1 && w.rank() == 3 && w.size(2) == order && x.size(-1) == w.size(1) * order,
+                      "eq_linear: x {} does not fit the weight {} [out, in, {}] of group {}", x.shape(),
+                      w.shape(), order, group.name());
   Tensor rows = x.data().reshape({row_count(x.shape()), w.size(1), order});
   Tensor y = kernels::eq_linear_forward(group, rows, w.data(), data_or_none(b), options, planes.get());
   y = y.reshape(with_last(x.shape(), w.size(0) * order));

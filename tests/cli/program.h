@@ -24,6 +24,7 @@ class Program {
                    const std::string& standard_output = "");
   Outcome wait();
   void signal(int number);
+  pid_t id() const { return child_; }
 
  private:
   pid_t child_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/train/decimal_comma.h"
@@ -90,7 +91,7 @@ TEST(Terminal, ProgressRedrawsOneLineOnATerminal) {
   char buffer[512] = {};
   const ssize_t count = read(master, buffer, sizeof buffer - 1);
   const std::string text(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  EXPECT_EQ(text, "\r" + progress_bar("epoch", 0.25, "first", 79) + "\033[K\r\033[K");
+  EXPECT_EQ(text, fmt::format("\r{}\033[K\r\033[K", progress_bar("epoch", 0.25, "first", 79)));
   setenv("TERM", "dumb", 1);
   EXPECT_FALSE(is_terminal(file));
   std::fclose(file);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "core/random.h"
 #include "tests/train/decimal_comma.h"
 #include "train/config_schema.h"
 
@@ -228,6 +229,31 @@ TEST(Config, TextsSurviveSaving) {
     EXPECT_EQ(config.data.path, text);
     EXPECT_EQ(parse_config(config_to_yaml(config), "x.yaml").data.path, text);
   }
+}
+
+TEST(Config, DamagedTextsGiveOneLineErrors) {
+  RandomStream stream(11, Purpose::test);
+  const std::string good = unusual_yaml();
+  int errors = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good;
+    for (std::uint64_t edits = 1 + stream.below(4); edits > 0; --edits) {
+      const std::size_t at = stream.below(text.size());
+      switch (stream.below(3)) {
+        case 0: text[at] = static_cast<char>(stream.below(256)); break;
+        case 1: text.erase(at, 1 + stream.below(20)); break;
+        default: text.insert(at, 1, ":,[]{}&*!|>'\"%@`#-?\n\t"[stream.below(22)]);
+      }
+    }
+    try {
+      parse_config(text, "x.yaml");
+    } catch (const ConfigError& error) {
+      ++errors;
+      EXPECT_EQ(std::string_view(error.what()).substr(0, 7), "x.yaml:") << error.what();
+    }
+  }
+  EXPECT_GT(errors, 1000);
+  EXPECT_THROW(parse_config(std::string(100'000, '['), "x.yaml"), ConfigError);
 }
 
 TEST(Config, HelpIsTheDefaultConfiguration) {

@@ -64,6 +64,8 @@ inline void write_tiny_data(const TempFolder& folder, std::uint32_t train = 300,
 inline Config tiny_config(const std::filesystem::path& path) {
   Config config;
   config.model.name = "eq_vit";
+  config.model.image_size = tiny_side;
+  config.model.classes = tiny_classes;
   config.model.patch_size = 4;
   config.model.width = 16;
   config.model.depth = 2;

@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "tests/cli/program.h"
+#include "tests/train/support.h"
+
+namespace gyre {
+namespace {
+
+using nlohmann::json;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> keys(const json& object) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+/// One JSON object on standard output, nothing else anywhere.
+json parsed(const std::vector<std::string>& arguments) {
+  const Outcome outcome = run_gyre(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const json object = json::parse(outcome.out, nullptr, false);
+  EXPECT_TRUE(object.is_object()) << outcome.out;
+  return object;
+}
+
+TEST(Json, EveryCommandPrintsItsKeys) {
+  const test::TempFolder folder;
+  test::write_tiny_data(folder);
+  Config config = test::tiny_config(folder.path());
+  config.train.epochs = 1;
+  const std::string yaml = folder.write("tiny.yaml", config_to_yaml(config)).string();
+  const std::string run = (folder.path() / "run").string();
+  const std::string picture = folder.write("a.pgm", "P5\n8 8\n255\n" + test::random_bytes(64, 1)).string();
+
+  const json train = parsed({"train", yaml, "--out", run, "--json"});
+  EXPECT_THAT(keys(train), UnorderedElementsAre("run", "steps", "epochs", "best", "last", "test",
+                                                "images_per_s", "peak_memory_mb"));
+  EXPECT_THAT(keys(train.at("best")), UnorderedElementsAre("epoch", "top1"));
+  EXPECT_THAT(keys(train.at("last")), UnorderedElementsAre("loss", "top1"));
+  EXPECT_EQ(train.at("run"), run);
+  EXPECT_EQ(train.at("steps"), 12);
+  EXPECT_EQ(train.at("epochs"), 1);
+  EXPECT_EQ(train.at("best").at("epoch"), 0);
+  EXPECT_TRUE(train.at("test").at("top1").is_number());
+
+  // A run that is already complete says the same.
+  json again = parsed({"train", yaml, "--out", run, "--resume", "auto", "--json"});
+  EXPECT_EQ(again, train);
+
+  const json eval = parsed({"eval", run, "--rotations", "--json"});
+  EXPECT_THAT(keys(eval), UnorderedElementsAre("model", "checkpoint", "weights", "split", "backend",
+                                               "kernels", "samples", "loss", "top1", "top5", "rotations"));
+  EXPECT_EQ(eval.at("top1"), train.at("test").at("top1"));
+  EXPECT_EQ(eval.at("samples"), 100);
+  EXPECT_EQ(eval.at("top5"), 100);
+  for (const json& turn : eval.at("rotations"))
+    EXPECT_THAT(keys(turn), UnorderedElementsAre("degrees", "top1", "loss", "max_logit_change"));
+  EXPECT_TRUE(parsed({"eval", run, "--json"}).at("rotations").empty());
+
+  const json predict = parsed({"predict", run, picture, "--json"});
+  EXPECT_THAT(keys(predict), UnorderedElementsAre("predictions"));
+  ASSERT_EQ(predict.at("predictions").size(), 1u);
+  const json& prediction = predict.at("predictions")[0];
+  EXPECT_THAT(keys(prediction), UnorderedElementsAre("file", "classes"));
+  ASSERT_EQ(prediction.at("classes").size(), 4u);
+  for (const json& c : prediction.at("classes"))
+    EXPECT_THAT(keys(c), UnorderedElementsAre("index", "name", "probability"));
+
+  const json bench = parsed({"bench", "train", yaml, "--rounds", "2", "--seconds", "0.01", "--json"});
+  EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "model", "images", "batch", "results"));
+  EXPECT_THAT(keys(bench.at("machine")), UnorderedElementsAre("cpu", "threads"));
+  EXPECT_EQ(bench.at("images"), folder.path().string());
+  EXPECT_EQ(bench.at("batch"), 20);
+  ASSERT_EQ(bench.at("results").size(), 3u);
+  for (const json& row : bench.at("results"))
+    EXPECT_THAT(keys(row),
+                UnorderedElementsAre("impl", "kernels", "images_per_s", "ms_per_step", "ms_min", "ms_max",
+                                     "ratio_to_standard", "ratio_to_naive", "peak_memory_mb"));
+}
+
+TEST(Json, FailuresPrintOneLineAndNoJson) {
+  const test::TempFolder folder;
+  test::write_tiny_data(folder);
+  Config config = test::tiny_config(folder.path());
+  config.train.batch_size = 1000;
+  const std::string large = folder.write("large.yaml", config_to_yaml(config)).string();
+  config.data.path = (folder.path() / "nowhere").string();
+  const std::string lost = folder.write("lost.yaml", config_to_yaml(config)).string();
+  for (const std::string& yaml : {large, lost}) {
+    const Outcome outcome = run_gyre({"train", yaml, "--out", (folder.path() / "run").string(), "--json"});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, testing::StartsWith("gyre: error: "));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+}  // namespace
+}  // namespace gyre

@@ -32,7 +32,7 @@ std::int64_t Shape::numel() const {
     if (extent == 0) return 0;
     overflow |= __builtin_mul_overflow(product, extent, &product);
   }
-  require<ShapeError>(!overflow, "shape {} has more than 2^63 elements", str());
+  require<ShapeError>(!overflow, "shape {} has more than 2^63 elements", *this);
   return product;
 }
 
@@ -73,7 +73,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
   for (int i = 1; i <= rank; ++i) {
     const std::int64_t x = i <= a.rank() ? a[-i] : 1;
     const std::int64_t y = i <= b.rank() ? b[-i] : 1;
-    require<ShapeError>(x == y || x == 1 || y == 1, "shapes {} and {} do not broadcast", a.str(), b.str());
+    require<ShapeError>(x == y || x == 1 || y == 1, "shapes {} and {} do not broadcast", a, b);
     result[-i] = x == 1 ? y : x;
   }
   return result;

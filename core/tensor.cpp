@@ -17,7 +17,7 @@ std::pair<std::int64_t, std::int64_t> extent_of(const Shape& shape, const Shape&
     std::int64_t& bound = strides[i] < 0 ? low : high;
     require<ShapeError>(!__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
                             !__builtin_add_overflow(bound, reach, &bound),
-                        "a view of shape {} and strides {} is too large", shape, strides.str());
+                        "a view of shape {} and strides {} is too large", shape, strides);
   }
   return {low, high + 1};
 }
@@ -92,13 +92,13 @@ Tensor Tensor::view_of(std::shared_ptr<Storage> storage, const Shape& shape, con
   require(storage != nullptr, "a view needs a storage");
   require_extents(shape);
   require<ShapeError>(shape.rank() == strides.rank(), "shape {} and strides {} differ in rank", shape,
-                      strides.str());
+                      strides);
   const auto [low, high] = extent_of(shape, strides);
   const auto capacity = static_cast<std::int64_t>(storage->bytes() / size_of(dtype));
   require<ShapeError>(
       offset >= 0 && offset <= capacity && offset + low >= 0 && high <= capacity - offset,
       "a view of shape {}, strides {} and offset {} reaches outside a storage of {} {} elements", shape,
-      strides.str(), offset, capacity, dtype);
+      strides, offset, capacity, dtype);
   Tensor result;
   result.storage_ = std::move(storage);
   result.shape_ = shape;
@@ -209,14 +209,14 @@ void Tensor::fill_(double value) {
 
 double Tensor::item() const {
   require(defined(), "the tensor is undefined");
-  require<ShapeError>(numel() == 1, "item takes a tensor of one element, not {}", str());
+  require<ShapeError>(numel() == 1, "item takes a tensor of one element, not {}", *this);
   return to_vector()[0];
 }
 
 double Tensor::at(std::initializer_list<std::int64_t> index) const {
   require(defined(), "the tensor is undefined");
   const Shape where(index);
-  require<ShapeError>(where.rank() == rank(), "index {} does not fit shape {}", where.str(), shape_);
+  require<ShapeError>(where.rank() == rank(), "index {} does not fit shape {}", where, shape_);
   Tensor element = *this;
   for (const std::int64_t i : index) element = element.select(0, i);
   return element.item();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -120,3 +121,11 @@ void require_same_dtype(const Tensor& a, const Tensor& b, std::string_view what)
 void require_shape(const Tensor& a, const Shape& shape, std::string_view what);
 
 }  // namespace gyre
+
+/// As Tensor::str, only made when an error text is.
+template <>
+struct fmt::formatter<gyre::Tensor> : fmt::formatter<std::string_view> {
+  auto format(const gyre::Tensor& tensor, fmt::format_context& context) const {
+    return fmt::formatter<std::string_view>::format(tensor.str(), context);
+  }
+};

@@ -13,17 +13,17 @@ Shape resolve(const Shape& shape, const Tensor& x) {
   int unknown = -1;
   for (int i = 0; i < shape.rank(); ++i) {
     require<ShapeError>(shape[i] >= -1 && (shape[i] != -1 || unknown < 0), "{} is no shape to reshape {} to",
-                        shape, x.str());
+                        shape, x);
     if (shape[i] == -1) unknown = i;
   }
   if (unknown >= 0) {
     result[unknown] = 1;
     const std::int64_t known = result.numel();
-    require<ShapeError>(known > 0 && x.numel() % known == 0, "{} does not reshape to {}", x.str(),
+    require<ShapeError>(known > 0 && x.numel() % known == 0, "{} does not reshape to {}", x,
                         shape);
     result[unknown] = x.numel() / known;
   }
-  require<ShapeError>(result.numel() == x.numel(), "{} does not reshape to {}", x.str(), shape);
+  require<ShapeError>(result.numel() == x.numel(), "{} does not reshape to {}", x, shape);
   return result;
 }
 
@@ -62,7 +62,7 @@ Tensor Tensor::permute(std::span<const int> dims) const {
   require(defined(), "the tensor is undefined");
   const auto fail = [&] {
     return ShapeError(
-        fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(dims, ", "), str()));
+        fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(dims, ", "), *this));
   };
   if (dims.size() != static_cast<std::size_t>(rank())) throw fail();
   Tensor result = *this;
@@ -87,7 +87,7 @@ Tensor Tensor::transpose(int a, int b) const {
 Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
   require(defined(), "the tensor is undefined");
   require<ShapeError>(start >= 0 && start <= end && end <= size(dim) && step >= 1,
-                      "slice {}:{}:{} does not fit dimension {} of {}", start, end, step, dim, str());
+                      "slice {}:{}:{} does not fit dimension {} of {}", start, end, step, dim, *this);
   Tensor result = *this;
   result.shape_[dim] = (end - start + step - 1) / step;
   // An empty view keeps its offset, which stays inside the storage.
@@ -99,7 +99,7 @@ Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t
 Tensor Tensor::select(int dim, std::int64_t i) const {
   require(defined(), "the tensor is undefined");
   require<ShapeError>(i >= 0 && i < size(dim), "index {} is out of range for dimension {} of {}", i, dim,
-                      str());
+                      *this);
   return slice(dim, i, i + 1).squeeze(dim);
 }
 
@@ -114,14 +114,14 @@ Tensor Tensor::expand(const Shape& shape) const {
     result.strides_[-i] = shape_[-i] == shape[-i] ? strides_[-i] : 0;
   }
   for (int i = rank(); fits && i < shape.rank(); ++i) fits = shape[shape.rank() - 1 - i] >= 0;
-  require<ShapeError>(fits, "{} does not expand to {}", str(), shape);
+  require<ShapeError>(fits, "{} does not expand to {}", *this, shape);
   return result;
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
   require(defined(), "the tensor is undefined");
   const int at = dim < 0 ? dim + rank() + 1 : dim;
-  require<ShapeError>(at >= 0 && at <= rank(), "dimension {} cannot be inserted into {}", dim, str());
+  require<ShapeError>(at >= 0 && at <= rank(), "dimension {} cannot be inserted into {}", dim, *this);
   Tensor result = *this;
   result.shape_ = {};
   result.strides_ = {};
@@ -141,7 +141,7 @@ Tensor Tensor::unsqueeze(int dim) const {
 Tensor Tensor::squeeze(int dim) const {
   require(defined(), "the tensor is undefined");
   const int at = shape_.wrap(dim);
-  require<ShapeError>(shape_[at] == 1, "dimension {} of {} is not 1", dim, str());
+  require<ShapeError>(shape_[at] == 1, "dimension {} of {} is not 1", dim, *this);
   Tensor result = *this;
   result.shape_ = {};
   result.strides_ = {};

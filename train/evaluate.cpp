@@ -48,6 +48,19 @@ struct Tally {
   }
 };
 
+/// Evaluation mode while alive, then the mode before.
+class EvaluationScope {
+ public:
+  explicit EvaluationScope(Model& model) : model_(model), was_training_(model.training()) { model_.eval(); }
+  ~EvaluationScope() { model_.train(was_training_); }
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+ private:
+  Model& model_;
+  bool was_training_;
+};
+
 /// Calls f(batch) for every batch of the dataset in order, in evaluation mode and without gradients.
 void for_each_batch(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                     std::int64_t batch_size, int workers, const std::string& label,
@@ -57,8 +70,7 @@ void for_each_batch(Model& model, std::shared_ptr<const Dataset> dataset, const 
   loader.start_epoch(0);
   ProgressLine progress(stderr, !label.empty());
   const NoGrad no_grad;
-  const bool was_training = model.training();
-  model.eval();
+  const EvaluationScope scope(model);
   std::int64_t done = 0;
   while (const std::optional<Batch> batch = loader.next()) {
     f(*batch);
@@ -66,7 +78,6 @@ void for_each_batch(Model& model, std::shared_ptr<const Dataset> dataset, const 
     progress.update(label, static_cast<double>(done) / static_cast<double>(dataset->size()),
                     fmt::format("{} images", with_commas(done)));
   }
-  model.train(was_training);
 }
 
 std::shared_ptr<const Dataset> pick_split(const DataSplits& splits, const std::string& name) {
@@ -75,6 +86,15 @@ std::shared_ptr<const Dataset> pick_split(const DataSplits& splits, const std::s
   require<ValueError>(name == "holdout", "split '{}': expected test, holdout or train", name);
   require<ValueError>(splits.holdout != nullptr, "split 'holdout': the checkpoint was trained with data.holdout 0");
   return splits.holdout;
+}
+
+void require_same_classes(const Dataset& dataset, const std::vector<std::string>& trained) {
+  const std::vector<std::string>& names = dataset.class_names();
+  require<ValueError>(names.size() == trained.size(), "{}: {} classes, but the checkpoint was trained on {}",
+                      dataset.name(), names.size(), trained.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    require<ValueError>(names[i] == trained[i], "{}: class {} is {}, but the checkpoint was trained on {}", dataset.name(), i,
+                        names[i], trained[i]);
 }
 
 std::string in_words(const Preprocessing& p) {
@@ -119,9 +139,7 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   if (!options.data_path.empty()) data.path = options.data_path;
   const DataSplits splits = open_data(data, checkpoint.config.train.seed);
   const std::shared_ptr<const Dataset> dataset = pick_split(splits, options.split);
-  require<ValueError>(dataset->class_names() == checkpoint.class_names,
-                      "{}: has {} classes ({}, …), the checkpoint {} ({}, …)", dataset->name(), dataset->classes(),
-                      dataset->class_names().front(), checkpoint.class_names.size(), checkpoint.class_names.front());
+  require_same_classes(*dataset, checkpoint.class_names);
 
   result.model = checkpoint.config.model.name;
   result.weights = options.weights == "ema" && checkpoint.ema.empty() ? "raw" : options.weights;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/words.h"
 #include "train/config.h"
 #include "train/parse.h"
-#include "train/words.h"
 #include "train/yaml_reader.h"
 
 namespace gyre {

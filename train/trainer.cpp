@@ -45,7 +45,7 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   result.run = run;
   result.updates = json.value("updates", std::int64_t{0});
   result.epochs = json.value("epochs", std::int64_t{0});
-  result.best_epoch = json.value("/best/epoch"_json_pointer, std::int64_t{-1});
+  result.best_epoch = static_cast<std::int64_t>(number(json.value("/best/epoch"_json_pointer, nlohmann::json()), -1));
   result.best_top1 = number(json.value("/best/top1"_json_pointer, nlohmann::json()), -1);
   result.last_loss = number(json.value("/last/loss"_json_pointer, nlohmann::json()), 0);
   result.last_top1 = number(json.value("/last/top1"_json_pointer, nlohmann::json()), -1);

@@ -33,6 +33,8 @@ void visit_state(State& state, const Visit& visit) {
   visit("ema_updates", state.ema_updates);
   visit("best_top1", state.best_top1);
   visit("best_epoch", state.best_epoch);
+  visit("last_loss", state.last_loss);
+  visit("last_top1", state.last_top1);
   visit("seconds", state.seconds);
   visit("window_loss", state.window_loss);
   visit("window_samples", state.window_samples);

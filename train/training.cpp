@@ -77,7 +77,7 @@ TrainResult Training::run(RunDirectory& run) {
     open = true;
     train_batch(run, *loader_.next());
     if (state_.step == steps_per_epoch() || finished()) {
-      end_epoch(run, result);
+      end_epoch(run);
       open = false;
     } else if (config_.checkpoint.every_minutes > 0 &&
                seconds_between(last_save_, Clock::now()) >= 60 * config_.checkpoint.every_minutes) {
@@ -96,6 +96,11 @@ TrainResult Training::run(RunDirectory& run) {
   result.epochs = state_.epoch;
   result.best_epoch = state_.best_epoch;
   result.best_top1 = state_.best_top1;
+  // Before the first epoch ends, the loss so far.
+  result.last_loss = std::isnan(state_.last_loss) && state_.epoch_samples > 0
+                         ? state_.epoch_loss / static_cast<double>(state_.epoch_samples)
+                         : state_.last_loss;
+  result.last_top1 = state_.last_top1;
   result.images_per_s = images_per_second();
   result.peak_memory_mb = peak_resident_mb();
   return result;
@@ -161,11 +166,11 @@ void Training::show_step(RunDirectory& run, double loss, double rate, double nor
   window_images_ = 0;
 }
 
-void Training::end_epoch(RunDirectory& run, TrainResult& result) {
+void Training::end_epoch(RunDirectory& run) {
   const bool last = state_.updates >= config_.train.updates;
   const double train_loss =
       state_.epoch_samples > 0 ? state_.epoch_loss / static_cast<double>(state_.epoch_samples) : std::nan("");
-  result.last_loss = train_loss;
+  state_.last_loss = train_loss;
   bool best = false;
   if (last || (state_.epoch + 1) % config_.train.eval_every == 0) {
     const auto begin = Clock::now();
@@ -183,7 +188,7 @@ void Training::end_epoch(RunDirectory& run, TrainResult& result) {
       state_.best_top1 = accuracy.top1;
       state_.best_epoch = state_.epoch;
     }
-    result.last_top1 = accuracy.top1;
+    state_.last_top1 = accuracy.top1;
     const double seconds = seconds_before_ + seconds_between(started_, Clock::now());
     say(run, fmt::format("epoch {:>3}/{}  train loss {:.4f}  {} loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %  {} img/s  {}{}",
                          state_.epoch, epochs_in_all() - 1, train_loss, splits_.holdout ? "hold-out" : "test", accuracy.loss,

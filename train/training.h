@@ -35,7 +35,7 @@ class Training {
 
  private:
   void train_batch(RunDirectory& run, const Batch& batch);
-  void end_epoch(RunDirectory& run, TrainResult& result);
+  void end_epoch(RunDirectory& run);
   void save(RunDirectory& run, bool best);
   void say(RunDirectory& run, const std::string& line);
   void show_step(RunDirectory& run, double loss, double rate, double norm);

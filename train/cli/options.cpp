@@ -6,8 +6,8 @@
 #include <CLI/Formatter.hpp>
 
 #include "core/parallel.h"
+#include "core/words.h"
 #include "train/cli/command.h"
-#include "train/words.h"
 
 namespace gyre::cli {
 namespace {

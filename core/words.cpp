@@ -1,4 +1,4 @@
-#include "train/words.h"
+#include "core/words.h"
 
 #include <algorithm>
 #include <utility>

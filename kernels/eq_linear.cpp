@@ -24,10 +24,12 @@ const BilinearForm& form_of(const Group& group, int products) {
 
 enum class Kernel { naive, packed, flash };
 
-/// A fixed rule of the shape, so that the same run always takes the same kernels.
-Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype) {
+/// A fixed rule, so that the same run always takes the same kernels.
+Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t channels_in,
+              std::int64_t channels_out) {
   if (options.backend == EqBackend::naive || (options.backend == EqBackend::automatic && group.order() == 1))
     return Kernel::naive;
+  if (channels_in == 0 || channels_out == 0) return Kernel::naive;  // nothing to transform
   return dtype == DType::f32 ? Kernel::flash : Kernel::packed;
 }
 
@@ -48,7 +50,7 @@ struct Backward {
 
 void forward_cpu(const Forward& call, Tensor& y) {
   const BilinearForm& form = form_of(call.group, call.options.products);
-  switch (choose(call.group, call.options, call.x.dtype())) {
+  switch (choose(call.group, call.options, call.x.dtype(), call.w.size(1), call.w.size(0))) {
     case Kernel::naive: y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache); break;
     case Kernel::packed: y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
     case Kernel::flash: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
@@ -58,7 +60,7 @@ void forward_cpu(const Forward& call, Tensor& y) {
 void backward_cpu(const Backward& call, LinearGrads& grads) {
   const BilinearForm& form = form_of(call.group, call.options.products);
   const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
-  switch (choose(group, options, x.dtype())) {
+  switch (choose(group, options, x.dtype(), w.size(1), w.size(0))) {
     case Kernel::naive: grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache); break;
     case Kernel::packed: grads = cpu::packed_eq_linear_backward(form, x, w, grad, need_x, need_w, cache); break;
     case Kernel::flash:
@@ -107,6 +109,7 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
                          const EqLinearOptions& options, EqPlanes* cache) {
   check(group, x, w);
   if (b.defined()) {
+    require_same_device(x, b, "eq_linear bias");
     require_same_dtype(x, b, "eq_linear bias");
     require_shape(b, {w.size(0)}, "eq_linear bias");
   }
@@ -122,6 +125,7 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x,
                                bool need_w, bool need_b, const EqLinearOptions& options, EqPlanes* cache) {
   check(group, x, w);
+  require_same_device(x, grad, "eq_linear gradient");
   require_same_dtype(x, grad, "eq_linear gradient");
   require_shape(grad, {x.size(0), w.size(0), group.order()}, "eq_linear gradient");
   form_of(group, options.products);
@@ -134,12 +138,12 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   return grads;
 }
 
-std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, [[maybe_unused]] std::int64_t rows,
-                             [[maybe_unused]] std::int64_t channels_in,
-                             [[maybe_unused]] std::int64_t channels_out) {
+std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
+                             [[maybe_unused]] std::int64_t rows, std::int64_t channels_in,
+                             std::int64_t channels_out) {
   const char* library = dtype == DType::f64 ? "eigen" : "onednn";
   const int products = form_of(group, options.products).products();
-  switch (choose(group, options, dtype)) {
+  switch (choose(group, options, dtype, channels_in, channels_out)) {
     case Kernel::naive: return fmt::format("naive_{}", library);
     case Kernel::packed: return fmt::format("flash{}_{}", products, library);
     case Kernel::flash: return fmt::format("flash{}_{}", products, cpu::flash_target());
@@ -148,6 +152,9 @@ std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options,
 }
 
 Tensor expand_eq_weight(const Group& group, const Tensor& w) {
+  require<ShapeError>(w.rank() == 3 && w.size(2) == group.order(),
+                      "expand_eq_weight: weight {} is not [D, C, {}] of group {}", w.shape(), group.order(),
+                      group.name());
   const std::int64_t d_count = w.size(0), c_count = w.size(1);
   const int order = group.order();
   const Tensor dense_w = w.contiguous();

@@ -11,7 +11,7 @@
 namespace gyre::kernels {
 
 /// `flash`: few small products in the Fourier domain of the group; `naive`: one product with the expanded dense matrix;
-/// `automatic`: whichever a fixed rule of the shape expects to be faster. All three compute the same layer from the same W.
+/// `automatic`: flash, but naive for c1, where both are the same product. All three compute the same layer from the same W.
 enum class EqBackend { automatic, flash, naive };
 /// "auto", "flash" or "naive"; throws ValueError for any other text.
 EqBackend parse_eq_backend(std::string_view name);
@@ -54,11 +54,11 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x,
                                bool need_w, bool need_b, const EqLinearOptions& options = {}, EqPlanes* cache = nullptr);
 
-/// Name of the kernel that runs for these sizes: "flash5_onednn", "naive_onednn", "flash5_eigen" …
+/// Name of the kernel that runs for these sizes: "flash5_avx2" (the instruction set), "flash5_eigen" (f64), "naive_onednn" …
 std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t rows,
                              std::int64_t channels_in, std::int64_t channels_out);
 
-/// The dense [D·T, C·T] matrix of the layer: row d·T + t, column c·T + s.
+/// The dense [D·T, C·T] matrix of the layer: row d·T + t, column c·T + s. ShapeError unless w is [D, C, T].
 Tensor expand_eq_weight(const Group& group, const Tensor& w);
 /// Adjoint of expand_eq_weight: a gradient [D·T, C·T] folded to [D, C, T].
 Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out, std::int64_t channels_in);

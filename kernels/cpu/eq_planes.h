@@ -8,32 +8,34 @@
 
 namespace gyre::kernels {
 
-/// Contents of the cache: each part remembers the version of W that it was built from.
+/// Contents of the cache: each part remembers the contents of W and the product that it was built from.
 struct EqPlanes::State {
   /// Which contents something was built from; views of one storage share its version.
   struct Source {
     std::uint64_t version = 0;  // 0 is never drawn
     const void* data = nullptr;
+    Shape shape;
     bool operator==(const Source&) const = default;
   };
-  static Source source_of(const Tensor& w) { return {w.version(), w.raw_data()}; }
+  static Source source_of(const Tensor& w) { return {w.version(), w.raw_data(), w.shape()}; }
 
   struct Fused {
     Source source;
-    int products = 0;
+    const BilinearForm* form = nullptr;
     std::int64_t panel = 0;    // of the instruction set that packed
     Tensor planes;             // [P, D, C]
     Tensor forward, backward;  // flash_kernels.h; undefined until used
   } fused;
   struct Packed {
     Source source;
-    int products = 0;
-    Tensor planes;         // [P, D, C]
-    cpu::PackedGemm forward;    // f32: planesᵀ, C×D
-    cpu::PackedGemm backward;   // f32: planes, D×C
+    const BilinearForm* form = nullptr;
+    Tensor planes;             // [P, D, C]
+    cpu::PackedGemm forward;   // f32: planesᵀ, C×D
+    cpu::PackedGemm backward;  // f32: planes, D×C
   } packed;
   struct Naive {
     Source source;
+    const Group* group = nullptr;
     Tensor dense;  // [D·T, C·T]
     PackedWeight packed;
   } naive;

@@ -7,6 +7,7 @@
 // where ∘ is one dense product per plane. Tiles of rows are transformed while they are packed, multiplied plane by plane,
 // and transformed back before they leave the first-level cache: x is read once and y written once.
 
+#include <algorithm>
 #include <vector>
 
 #include "core/parallel.h"
@@ -25,8 +26,8 @@ const float* packed_planes(const BilinearForm& form, const Tensor& w, bool trans
   auto& fused = state.fused;
   const std::int64_t d = w.size(0), c = w.size(1), plane = d * c;
   const int products = form.products();
-  if (fused.source != EqPlanes::State::source_of(w) || fused.products != products || fused.panel != flash_panel()) {
-    fused = {EqPlanes::State::source_of(w), products, flash_panel(), Tensor::empty({products, d, c}), {}, {}};
+  if (fused.source != EqPlanes::State::source_of(w) || fused.form != &form || fused.panel != flash_panel()) {
+    fused = {EqPlanes::State::source_of(w), &form, flash_panel(), Tensor::empty({products, d, c}), {}, {}};
     to_planes(form.weight, d, c, w.data<float>(), fused.planes.mutable_data<float>());
     ++state.rebuilds;
   }

@@ -28,12 +28,12 @@ void gemm(const GemmShape& shape, const T* a, const T* b, T* c) {
 template <class T>
 Packed& planes_of(const BilinearForm& form, const Tensor& w, EqPlanes::State& state) {
   Packed& packed = state.packed;
-  if (packed.source != EqPlanes::State::source_of(w) || packed.products != form.products()) {
+  if (packed.source != EqPlanes::State::source_of(w) || packed.form != &form) {
     const std::int64_t d = w.size(0), c = w.size(1);
     packed.planes = Tensor::empty({form.products(), d, c}, w.dtype());
     to_planes(form.weight, d, c, w.data<T>(), packed.planes.mutable_data<T>());
     packed.source = EqPlanes::State::source_of(w);
-    packed.products = form.products();
+    packed.form = &form;
     packed.forward = {};
     packed.backward = {};
     ++state.rebuilds;

@@ -188,6 +188,39 @@ TEST(EqLinear, EmptyBatch) {
   }
 }
 
+TEST(EqLinear, NoChannels) {
+  const Group& c4 = Group::get("c4");
+  const Tensor bias = Tensor::from<float>({1, 2, 3}, {3});
+  for (const EqBackend backend : {EqBackend::automatic, EqBackend::flash, EqBackend::naive}) {
+    const Tensor x = Tensor::zeros({2, 0, 4}), w = Tensor::zeros({3, 0, 4}), dy = Tensor::ones({2, 3, 4});
+    const Tensor y = eq_linear_forward(c4, x, w, bias, {backend});
+    EXPECT_EQ(y.shape(), (Shape{2, 3, 4}));
+    EXPECT_EQ(y.at({1, 2, 3}), 3);
+    const LinearGrads grads = eq_linear_backward(c4, x, w, dy, true, true, true, {backend});
+    EXPECT_EQ(grads.x.shape(), x.shape());
+    EXPECT_EQ(grads.w.shape(), w.shape());
+    EXPECT_EQ(grads.b.to_vector(), std::vector<double>(3, 8.0));
+    const LinearGrads none = eq_linear_backward(c4, Tensor::ones({2, 3, 4}), Tensor::zeros({0, 3, 4}),
+                                                Tensor::zeros({2, 0, 4}), true, true, true, {backend});
+    EXPECT_EQ(none.x.to_vector(), std::vector<double>(24, 0.0));
+  }
+}
+
+TEST(EqLinear, PlanesBelongToGroupAndShape) {
+  const Group &c8 = Group::get("c8"), &d4 = Group::get("d4");
+  RandomStream stream(8, Purpose::test);
+  const Tensor x = random_normal({5, 2, 8}, 1, stream), w = random_normal({3, 2, 8}, 1, stream);
+  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
+    EqPlanes cache;
+    eq_linear_forward(c8, x, w, {}, {backend}, &cache);
+    EXPECT_EQ(eq_linear_forward(d4, x, w, {}, {backend}, &cache).to_vector(),
+              eq_linear_forward(d4, x, w, {}, {backend}).to_vector());
+    const Tensor y = random_normal({5, 3, 8}, 1, stream), turned = w.reshape({2, 3, 8});
+    EXPECT_EQ(eq_linear_forward(d4, y, turned, {}, {backend}, &cache).to_vector(),
+              eq_linear_forward(d4, y, turned, {}, {backend}).to_vector());
+  }
+}
+
 TEST(EqLinear, PlanesAreRebuiltOncePerVersion) {
   const Group& c4 = Group::get("c4");
   RandomStream stream(7, Purpose::test);

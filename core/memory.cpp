@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
 #include "core/error.h"

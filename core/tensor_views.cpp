@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "core/tensor.h"
 

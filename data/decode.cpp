@@ -1,6 +1,5 @@
 #include "data/decode.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <opencv2/core/utils/logger.hpp>

@@ -2,13 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 
 #include <jpeglib.h>
 
 #include <jerror.h>
 
-#include <algorithm>
 #include <array>
 
 #include "core/error.h"

@@ -1,6 +1,5 @@
 #include "kernels/cross_entropy.h"
 
-#include <string_view>
 
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/op.h"

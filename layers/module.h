@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -6,6 +6,7 @@
 #include "autograd/ops/shape.h"
 #include "layers/block.h"
 #include "layers/dropout.h"
+#include "layers/initialise.h"
 #include "layers/linear.h"
 #include "layers/patch_embed.h"
 #include "layers/position.h"

@@ -2,9 +2,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 
+#include "data/loader.h"
 #include "train/evaluate.h"
-#include "train/schedule.h"
 #include "train/step.h"
 
 namespace gyre {

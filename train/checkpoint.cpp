@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"

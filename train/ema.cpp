@@ -1,7 +1,6 @@
 #include "train/ema.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/error.h"
 #include "kernels/optimizer.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "autograd/ops/loss.h"
 #include "core/group_action.h"

@@ -22,7 +22,7 @@ struct Accuracy {
   double top5 = 0;
 };
 
-/// One turn of all images (or group element, by its angle).
+/// All images turned by one angle.
 struct RotationResult {
   int degrees = 0;
   Accuracy accuracy;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <nlohmann/json.hpp>

@@ -22,7 +22,7 @@ const BilinearForm& form_of(const Group& group, int products) {
   return group.plain_form();
 }
 
-enum class Kernel { naive, packed, flash };
+enum class Kernel { naive, flash_f32, flash_f64 };
 
 /// A fixed rule, so that the same run always takes the same kernels.
 Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t channels_in,
@@ -30,7 +30,8 @@ Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype, s
   if (options.backend == EqBackend::naive || (options.backend == EqBackend::automatic && group.order() == 1))
     return Kernel::naive;
   if (channels_in == 0 || channels_out == 0) return Kernel::naive;  // nothing to transform
-  return dtype == DType::f32 ? Kernel::flash : Kernel::packed;
+  require<DTypeError>(dtype == DType::f32 || dtype == DType::f64, "eq_linear takes f32 or f64, not {}", dtype);
+  return dtype == DType::f32 ? Kernel::flash_f32 : Kernel::flash_f64;
 }
 
 struct Forward {
@@ -52,8 +53,8 @@ void forward_cpu(const Forward& call, Tensor& y) {
   const BilinearForm& form = form_of(call.group, call.options.products);
   switch (choose(call.group, call.options, call.x.dtype(), call.w.size(1), call.w.size(0))) {
     case Kernel::naive: y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache); break;
-    case Kernel::packed: y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
-    case Kernel::flash: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+    case Kernel::flash_f64: y = cpu::double_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+    case Kernel::flash_f32: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
   }
 }
 
@@ -62,8 +63,8 @@ void backward_cpu(const Backward& call, LinearGrads& grads) {
   const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
   switch (choose(group, options, x.dtype(), w.size(1), w.size(0))) {
     case Kernel::naive: grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache); break;
-    case Kernel::packed: grads = cpu::packed_eq_linear_backward(form, x, w, grad, need_x, need_w, cache); break;
-    case Kernel::flash:
+    case Kernel::flash_f64: grads = cpu::double_eq_linear_backward(form, x, w, grad, need_x, need_w, cache); break;
+    case Kernel::flash_f32:
       grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
       return;
   }
@@ -101,7 +102,7 @@ int EqPlanes::rebuilds() const { return state_->rebuilds; }
 void EqPlanes::clear() {
   const std::scoped_lock lock(state_->mutex);
   state_->fused = {};
-  state_->packed = {};
+  state_->doubles = {};
   state_->naive = {};
 }
 
@@ -141,12 +142,11 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
 std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
                              [[maybe_unused]] std::int64_t rows, std::int64_t channels_in,
                              std::int64_t channels_out) {
-  const char* library = dtype == DType::f64 ? "eigen" : "onednn";
   const int products = form_of(group, options.products).products();
   switch (choose(group, options, dtype, channels_in, channels_out)) {
-    case Kernel::naive: return fmt::format("naive_{}", library);
-    case Kernel::packed: return fmt::format("flash{}_{}", products, library);
-    case Kernel::flash: return fmt::format("flash{}_{}", products, cpu::flash_target());
+    case Kernel::naive: return dtype == DType::f64 ? "naive_eigen" : "naive_onednn";
+    case Kernel::flash_f64: return fmt::format("flash{}_eigen", products);
+    case Kernel::flash_f32: return fmt::format("flash{}_{}", products, cpu::flash_target());
   }
   return {};
 }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "kernels/cpu/onednn.h"
 #include "kernels/eq_linear.h"
 
 namespace gyre::kernels {
@@ -26,13 +25,11 @@ struct EqPlanes::State {
     Tensor planes;             // [P, D, C]
     Tensor forward, backward;  // flash_kernels.h; undefined until used
   } fused;
-  struct Packed {
+  struct Doubles {
     Source source;
     const BilinearForm* form = nullptr;
-    Tensor planes;             // [P, D, C]
-    cpu::PackedGemm forward;   // f32: planesᵀ, C×D
-    cpu::PackedGemm backward;  // f32: planes, D×C
-  } packed;
+    Tensor planes;  // [P, D, C], f64
+  } doubles;
   struct Naive {
     Source source;
     const Group* group = nullptr;

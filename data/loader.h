@@ -42,8 +42,6 @@ class Loader {
   std::optional<Batch> next();
 
   const Sampler& sampler() const { return sampler_; }
-  const Dataset& dataset() const { return *dataset_; }
-  const Pipeline& pipeline() const { return pipeline_; }
 
  private:
   /// A batch being filled.

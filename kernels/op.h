@@ -15,7 +15,6 @@ class Op {
   constexpr Op(const char* name, Function cpu, Function cuda = nullptr) : name_(name), cpu_(cpu), cuda_(cuda) {}
 
   const char* name() const { return name_; }
-  bool has(Device device) const { return (device.is_cuda() ? cuda_ : cpu_) != nullptr; }
   /// Runs the implementation of `device`; throws DeviceError naming both if there is none.
   template <class... Given>
   void operator()(Device device, Given&&... args) const {

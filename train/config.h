@@ -55,8 +55,8 @@ struct TrainConfig {
 
 struct CheckpointConfig {
   double every_minutes = 5;       ///< 0: only at the end of epochs
-  std::int64_t every_epochs = 1;  ///< 0: only at the end of the run
-  bool keep_epochs = false;
+  std::int64_t every_epochs = 1;  ///< 0: only the best and the last
+  bool keep_epochs = false;       ///< every checkpoint stays, not only last and best
 };
 
 /// Everything a run is made of; one section per member.

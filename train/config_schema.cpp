@@ -157,8 +157,8 @@ void add_checkpoint(std::vector<ConfigField>& fields) {
       .number("every_minutes", &S::every_minutes, Reals{0, 1e6},
               "minutes between checkpoints within an epoch; 0: none")
       .number("every_epochs", &S::every_epochs, Integers{0, million},
-              "epochs between checkpoints; 0: only the last")
-      .flag("keep_epochs", &S::keep_epochs, "keep every epoch's checkpoint, not only last and best");
+              "epochs between checkpoints; 0: only the best and the last")
+      .flag("keep_epochs", &S::keep_epochs, "keep every checkpoint, not only last and best");
 }
 
 }  // namespace

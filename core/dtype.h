@@ -25,11 +25,16 @@ inline constexpr bool always_false = false;
 /// The DType of a C++ type.
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, double>) return DType::f64;
-  else if constexpr (std::is_same_v<T, float>) return DType::f32;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return DType::i64;
-  else if constexpr (std::is_same_v<T, std::uint8_t>) return DType::u8;
-  else static_assert(always_false<T>, "no DType for this C++ type");
+  if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<T, std::uint8_t>)
+    return DType::u8;
+  else
+    static_assert(always_false<T>, "no DType for this C++ type");
 }
 
 /// Calls `f(T{})` with T = float or double; `what` names the operation in the error for other types.

@@ -33,7 +33,8 @@ namespace detail {
 void run_tasks(int tasks, void (*body)(void*, int), void* context);
 }  // namespace detail
 
-/// Splits [begin, end) into at most num_threads() equal ranges of at least `grain` and calls f(first, last) on each.
+/// Splits [begin, end) into at most num_threads() equal ranges of at least `grain` and calls f(first, last)
+/// on each.
 template <class F>
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, F&& f) {
   const std::int64_t count = end - begin;

@@ -15,7 +15,8 @@ std::uint64_t next_version();
 /// A block of memory with a content version; taking mutable access renews the version.
 class Storage {
  public:
-  /// `bytes` of uninitialised memory, 64-byte aligned, from the device's pool. Throws DeviceError for a missing device.
+  /// `bytes` of uninitialised memory, 64-byte aligned, from the device's pool. Throws DeviceError for a
+  /// missing device.
   Storage(std::size_t bytes, Device device);
   /// Memory owned elsewhere (a mapped file); `owner` keeps it alive. Read-only: mutable_data throws.
   Storage(const void* data, std::size_t bytes, std::shared_ptr<const void> owner);

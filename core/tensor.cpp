@@ -235,8 +235,7 @@ std::string Tensor::str() const {
 }
 
 void require_same_device(const Tensor& a, const Tensor& b, std::string_view what) {
-  require<DeviceError>(a.device() == b.device(), "{}: tensors on {} and {}", what, a.device(),
-                       b.device());
+  require<DeviceError>(a.device() == b.device(), "{}: tensors on {} and {}", what, a.device(), b.device());
 }
 
 void require_same_dtype(const Tensor& a, const Tensor& b, std::string_view what) {
@@ -244,8 +243,7 @@ void require_same_dtype(const Tensor& a, const Tensor& b, std::string_view what)
 }
 
 void require_shape(const Tensor& a, const Shape& shape, std::string_view what) {
-  require<ShapeError>(a.shape() == shape, "{}: expected shape {}, got {}", what, shape,
-                      a.shape());
+  require<ShapeError>(a.shape() == shape, "{}: expected shape {}, got {}", what, shape, a.shape());
 }
 
 }  // namespace gyre

@@ -39,8 +39,8 @@ class Tensor {
     return from(std::span<const T>(values.begin(), values.size()), shape);
   }
   /// A view of `storage` starting `offset` elements in; throws ShapeError if it reaches outside.
-  static Tensor view_of(std::shared_ptr<Storage> storage, const Shape& shape, const Shape& strides, DType dtype,
-                        std::int64_t offset = 0);
+  static Tensor view_of(std::shared_ptr<Storage> storage, const Shape& shape, const Shape& strides,
+                        DType dtype, std::int64_t offset = 0);
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }

@@ -19,8 +19,7 @@ Shape resolve(const Shape& shape, const Tensor& x) {
   if (unknown >= 0) {
     result[unknown] = 1;
     const std::int64_t known = result.numel();
-    require<ShapeError>(known > 0 && x.numel() % known == 0, "{} does not reshape to {}", x,
-                        shape);
+    require<ShapeError>(known > 0 && x.numel() % known == 0, "{} does not reshape to {}", x, shape);
     result[unknown] = x.numel() / known;
   }
   require<ShapeError>(result.numel() == x.numel(), "{} does not reshape to {}", x, shape);

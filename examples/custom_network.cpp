@@ -1,4 +1,5 @@
-// A network of one's own: tells bars, corners and crosses apart, trained on upright images only, tested on turned ones.
+// A network of one's own: tells bars, corners and crosses apart, trained on upright images only, tested on
+// turned ones.
 
 #include <fmt/format.h>
 
@@ -63,9 +64,11 @@ Examples draw_examples(std::int64_t count, gyre::RandomStream& random) {
   auto* label = labels.mutable_data<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i, pixels += size * size) {
     label[i] = static_cast<std::int64_t>(random.below(classes));
-    const auto row = static_cast<std::int64_t>(1 + random.below(4)), col = static_cast<std::int64_t>(1 + random.below(4));
+    const auto row = static_cast<std::int64_t>(1 + random.below(4)),
+               col = static_cast<std::int64_t>(1 + random.below(4));
     for (std::int64_t k = 0; k < 3; ++k) {
-      const std::int64_t across = label[i] == 2 ? row + 1 : row;  // a cross meets in its middle, a corner at its end
+      const std::int64_t across =
+          label[i] == 2 ? row + 1 : row;  // a cross meets in its middle, a corner at its end
       pixels[across * size + col + k] += 2;
       if (label[i] == 1) pixels[(row + k) * size + col] += 2;
       if (label[i] == 2) pixels[(row + k) * size + col + 1] += 2;
@@ -78,8 +81,7 @@ double accuracy(ShapeNet& net, const gyre::Tensor& images, const gyre::Tensor& l
   const gyre::NoGrad no_grad;
   const auto predicted = gyre::kernels::argmax_rows(net(gyre::Variable(images)).data());
   std::int64_t right = 0;
-  for (std::size_t i = 0; i < predicted.size(); ++i)
-    right += predicted[i] == labels.data<std::int64_t>()[i];
+  for (std::size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == labels.data<std::int64_t>()[i];
   return 100.0 * static_cast<double>(right) / static_cast<double>(predicted.size());
 }
 

@@ -1,6 +1,5 @@
 #include "kernels/cross_entropy.h"
 
-
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/op.h"
 
@@ -31,8 +30,7 @@ Tensor checked_labels(const Tensor& labels, const Tensor& logits, double smoothi
   require<DTypeError>(labels.dtype() == DType::i64, "cross_entropy: labels must be i64, not {}",
                       labels.dtype());
   require<ShapeError>(labels.rank() == 1 && labels.size(0) == logits.size(0),
-                      "cross_entropy: labels {} do not fit logits {}", labels.shape(),
-                      logits.shape());
+                      "cross_entropy: labels {} do not fit logits {}", labels.shape(), logits.shape());
   require_same_device(labels, logits, "cross_entropy");
   const Tensor host = labels.to(Device::cpu()).contiguous();
   const auto* values = host.data<std::int64_t>();

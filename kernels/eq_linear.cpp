@@ -17,8 +17,9 @@ constexpr std::array<std::string_view, 3> backend_names{"auto", "flash", "naive"
 /// The product form asked for; `products` = 0 takes the fewest.
 const BilinearForm& form_of(const Group& group, int products) {
   if (products == 0 || products == group.fewest_form().products()) return group.fewest_form();
-  require<ValueError>(products == group.plain_form().products(), "products {}: group {} has forms of {} and {} products",
-                      products, group.name(), group.fewest_form().products(), group.plain_form().products());
+  require<ValueError>(products == group.plain_form().products(),
+                      "products {}: group {} has forms of {} and {} products", products, group.name(),
+                      group.fewest_form().products(), group.plain_form().products());
   return group.plain_form();
 }
 
@@ -30,7 +31,8 @@ Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype, s
   if (options.backend == EqBackend::naive || (options.backend == EqBackend::automatic && group.order() == 1))
     return Kernel::naive;
   if (channels_in == 0 || channels_out == 0) return Kernel::naive;  // nothing to transform
-  require<DTypeError>(dtype == DType::f32 || dtype == DType::f64, "eq_linear takes f32 or f64, not {}", dtype);
+  require<DTypeError>(dtype == DType::f32 || dtype == DType::f64, "eq_linear takes f32 or f64, not {}",
+                      dtype);
   return dtype == DType::f32 ? Kernel::flash_f32 : Kernel::flash_f64;
 }
 
@@ -52,8 +54,12 @@ struct Backward {
 void forward_cpu(const Forward& call, Tensor& y) {
   const BilinearForm& form = form_of(call.group, call.options.products);
   switch (choose(call.group, call.options, call.x.dtype(), call.w.size(1), call.w.size(0))) {
-    case Kernel::naive: y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache); break;
-    case Kernel::flash_f64: y = cpu::double_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+    case Kernel::naive:
+      y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
+      break;
+    case Kernel::flash_f64:
+      y = cpu::double_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
+      break;
     case Kernel::flash_f32: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
   }
 }
@@ -62,8 +68,12 @@ void backward_cpu(const Backward& call, LinearGrads& grads) {
   const BilinearForm& form = form_of(call.group, call.options.products);
   const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
   switch (choose(group, options, x.dtype(), w.size(1), w.size(0))) {
-    case Kernel::naive: grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache); break;
-    case Kernel::flash_f64: grads = cpu::double_eq_linear_backward(form, x, w, grad, need_x, need_w, cache); break;
+    case Kernel::naive:
+      grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache);
+      break;
+    case Kernel::flash_f64:
+      grads = cpu::double_eq_linear_backward(form, x, w, grad, need_x, need_w, cache);
+      break;
     case Kernel::flash_f32:
       grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
       return;
@@ -119,12 +129,14 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
   Tensor y;
   const Tensor bias = b.defined() ? b.contiguous() : b;
   const Tensor input = x.contiguous(), weight = w.contiguous();
-  eq_linear_forward_op(x.device(), Forward{group, options, input, weight, bias, cache ? *cache : temporary}, y);
+  eq_linear_forward_op(x.device(), Forward{group, options, input, weight, bias, cache ? *cache : temporary},
+                       y);
   return y;
 }
 
-LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x,
-                               bool need_w, bool need_b, const EqLinearOptions& options, EqPlanes* cache) {
+LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
+                               bool need_x, bool need_w, bool need_b, const EqLinearOptions& options,
+                               EqPlanes* cache) {
   check(group, x, w);
   require_same_device(x, grad, "eq_linear gradient");
   require_same_dtype(x, grad, "eq_linear gradient");
@@ -135,7 +147,8 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   const Tensor input = x.contiguous(), weight = w.contiguous(), dense_grad = grad.contiguous();
   eq_linear_backward_op(
       x.device(),
-      Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b, cache ? *cache : temporary}, grads);
+      Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b, cache ? *cache : temporary},
+      grads);
   return grads;
 }
 
@@ -162,7 +175,8 @@ Tensor expand_eq_weight(const Group& group, const Tensor& w) {
   dispatch_floating(w.dtype(), "expand_eq_weight", [&]<class T>(T) {
     const T* from = dense_w.data<T>();
     T* to = dense.mutable_data<T>();
-    parallel_for(0, d_count * order, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, c_count * order)),
+    parallel_for(0, d_count * order,
+                 std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, c_count * order)),
                  [&](std::int64_t first, std::int64_t last) {
                    for (std::int64_t row = first; row < last; ++row) {
                      const std::int64_t d = row / order;
@@ -177,7 +191,8 @@ Tensor expand_eq_weight(const Group& group, const Tensor& w) {
   return dense;
 }
 
-Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out, std::int64_t channels_in) {
+Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out,
+                      std::int64_t channels_in) {
   const int order = group.order();
   require_shape(dense, {channels_out * order, channels_in * order}, "fold_eq_weight");
   const Tensor matrix = dense.contiguous();
@@ -185,7 +200,8 @@ Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t chan
   dispatch_floating(dense.dtype(), "fold_eq_weight", [&]<class T>(T) {
     const T* from = matrix.data<T>();
     T* to = w.mutable_data<T>();
-    parallel_for(0, channels_out, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, channels_in * order * order)),
+    parallel_for(0, channels_out,
+                 std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, channels_in * order * order)),
                  [&](std::int64_t first, std::int64_t last) {
                    for (std::int64_t d = first; d < last; ++d)
                      for (std::int64_t c = 0; c < channels_in; ++c)

@@ -10,8 +10,9 @@
 
 namespace gyre::kernels {
 
-/// `flash`: few small products in the Fourier domain of the group; `naive`: one product with the expanded dense matrix;
-/// `automatic`: flash, but naive for c1, where both are the same product. All three compute the same layer from the same W.
+/// `flash`: few small products in the Fourier domain of the group; `naive`: one product with the expanded
+/// dense matrix; `automatic`: flash, but naive for c1, where both are the same product. All three compute the
+/// same layer from the same W.
 enum class EqBackend { automatic, flash, naive };
 /// "auto", "flash" or "naive"; throws ValueError for any other text.
 EqBackend parse_eq_backend(std::string_view name);
@@ -23,8 +24,8 @@ struct EqLinearOptions {
   int products = 0;
 };
 
-/// What is derived from W: weight planes (flash) and the packed dense expansion (naive). A cache keyed by the version of
-/// W, never state: it rebuilds on the first use after W changed in any way.
+/// What is derived from W: weight planes (flash) and the packed dense expansion (naive). A cache keyed by the
+/// version of W, never state: it rebuilds on the first use after W changed in any way.
 class EqPlanes {
  public:
   EqPlanes();
@@ -45,22 +46,25 @@ class EqPlanes {
 };
 
 /// Y[n,d,t] = Σ_c Σ_s x[n,c,s] · w[d,c,t⁻¹s] + b[d] (Flash EQ-Linear paper, docs/math.md section 2).
-/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64. `cache` may be null. Throws ShapeError, DTypeError,
-/// DeviceError, or ValueError for a product count that the group does not have.
+/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64. `cache` may be null. Throws
+/// ShapeError, DTypeError, DeviceError, or ValueError for a product count that the group does not have.
 Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
                          const EqLinearOptions& options = {}, EqPlanes* cache = nullptr);
 
 /// Gradients for grad [N, D, T]; undefined where not asked for.
-LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x,
-                               bool need_w, bool need_b, const EqLinearOptions& options = {}, EqPlanes* cache = nullptr);
+LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
+                               bool need_x, bool need_w, bool need_b, const EqLinearOptions& options = {},
+                               EqPlanes* cache = nullptr);
 
-/// Name of the kernel that runs for these sizes: "flash5_avx2" (the instruction set), "flash5_eigen" (f64), "naive_onednn" …
-std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t rows,
-                             std::int64_t channels_in, std::int64_t channels_out);
+/// Name of the kernel that runs for these sizes: "flash5_avx2" (the instruction set), "flash5_eigen" (f64),
+/// "naive_onednn" …
+std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
+                             std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out);
 
 /// The dense [D·T, C·T] matrix of the layer: row d·T + t, column c·T + s. ShapeError unless w is [D, C, T].
 Tensor expand_eq_weight(const Group& group, const Tensor& w);
 /// Adjoint of expand_eq_weight: a gradient [D·T, C·T] folded to [D, C, T].
-Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out, std::int64_t channels_in);
+Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out,
+                      std::int64_t channels_in);
 
 }  // namespace gyre::kernels

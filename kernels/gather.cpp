@@ -38,8 +38,7 @@ Tensor gather(const Tensor& x, const Tensor& index) {
 
 Tensor gather_backward(const Tensor& grad, const Tensor& index, std::int64_t m) {
   require<ShapeError>(grad.rank() == 2 && index.rank() == 1 && grad.size(1) == index.size(0),
-                      "gather_backward: gradient {} does not fit index {}", grad.shape(),
-                      index.shape());
+                      "gather_backward: gradient {} does not fit index {}", grad.shape(), index.shape());
   require_same_device(grad, index, "gather_backward");
   const Tensor dense = checked_index(index, m);
   Tensor result = Tensor::empty({grad.size(0), m}, grad.dtype(), grad.device());

@@ -29,8 +29,7 @@ void require_operands(const Tensor& x, const Tensor& w, const char* what) {
   require_rank(x, 2, "x", what);
   require_rank(w, 2, "w", what);
   if (x.size(1) == w.size(1)) return;
-  throw ShapeError(
-      fmt::format("{}: x {} and w {} differ in their last size", what, x.shape(), w.shape()));
+  throw ShapeError(fmt::format("{}: x {} and w {} differ in their last size", what, x.shape(), w.shape()));
 }
 
 /// A copy of a strided weight is new each time: nothing to remember.

@@ -9,7 +9,8 @@ namespace {
 constexpr Op<const Tensor&, const Tensor&, Tensor&> matmul_op{"matmul", cpu::matmul};
 
 /// Throws with both shapes in `text`.
-[[noreturn]] void fail(fmt::format_string<const Shape&, const Shape&> text, const Tensor& a, const Tensor& b) {
+[[noreturn]] void fail(fmt::format_string<const Shape&, const Shape&> text, const Tensor& a,
+                       const Tensor& b) {
   throw ShapeError(fmt::format(text, a.shape(), b.shape()));
 }
 
@@ -25,8 +26,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
   const Tensor right = transpose_b ? b.transpose(-2, -1) : b;
   if (left.size(-1) != right.size(-2)) {
     throw ShapeError(fmt::format("matmul: inner sizes {} and {} of {}{} and {}{} differ", left.size(-1),
-                                 right.size(-2), a.shape(), transpose_a ? " transposed" : "",
-                                 b.shape(), transpose_b ? " transposed" : ""));
+                                 right.size(-2), a.shape(), transpose_a ? " transposed" : "", b.shape(),
+                                 transpose_b ? " transposed" : ""));
   }
   Shape shape;
   bool same_batch = b.rank() == 2 || a.rank() == b.rank();

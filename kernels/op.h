@@ -7,19 +7,22 @@
 
 namespace gyre::kernels {
 
-/// One operation: its name and one implementation per device. Shapes and types are checked by the caller, once for all.
+/// One operation: its name and one implementation per device. Shapes and types are checked by the caller,
+/// once for all.
 template <class... Args>
 class Op {
  public:
   using Function = void (*)(Args...);
-  constexpr Op(const char* name, Function cpu, Function cuda = nullptr) : name_(name), cpu_(cpu), cuda_(cuda) {}
+  constexpr Op(const char* name, Function cpu, Function cuda = nullptr)
+      : name_(name), cpu_(cpu), cuda_(cuda) {}
 
   const char* name() const { return name_; }
   /// Runs the implementation of `device`; throws DeviceError naming both if there is none.
   template <class... Given>
   void operator()(Device device, Given&&... args) const {
     const Function function = device.is_cuda() ? cuda_ : cpu_;
-    require<DeviceError>(function != nullptr, "{} has no {} implementation", name_, device.is_cuda() ? "CUDA" : "CPU");
+    require<DeviceError>(function != nullptr, "{} has no {} implementation", name_,
+                         device.is_cuda() ? "CUDA" : "CPU");
     function(std::forward<Given>(args)...);
   }
 

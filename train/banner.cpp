@@ -9,28 +9,34 @@
 
 namespace gyre {
 
-std::string banner(const Config& config, const DataSplits& splits, Learner& learner, std::int64_t steps_per_epoch) {
+std::string banner(const Config& config, const DataSplits& splits, Learner& learner,
+                   std::int64_t steps_per_epoch) {
   std::string text;
-  const auto line = [&](std::string_view label, const std::string& value) { text += fmt::format("{:<12} {}\n", label, value); };
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("{:<12} {}\n", label, value);
+  };
   const ModelConfig& model = config.model;
   const ModelCounts counts = count_model(model);
 
   line("data", fmt::format("{}, {} classes: {} training, {} hold-out, {} test images", splits.train->name(),
                            splits.train->classes(), with_commas(splits.train->size()),
-                           with_commas(splits.holdout ? splits.holdout->size() : 0), with_commas(splits.test->size())));
+                           with_commas(splits.holdout ? splits.holdout->size() : 0),
+                           with_commas(splits.test->size())));
   if (!splits.holdout) line("", "no hold-out: the best checkpoint is chosen on the test set");
-  line("model", fmt::format("{} {}: {} parameters, {} FLOPs per image", model.name,
-                            is_equivariant(model) ? fmt::format("({})", model.group) : "(not equivariant)",
-                            with_commas(counts.parameters), format_si(static_cast<double>(counts.executed_flops))));
+  line("model",
+       fmt::format("{} {}: {} parameters, {} FLOPs per image", model.name,
+                   is_equivariant(model) ? fmt::format("({})", model.group) : "(not equivariant)",
+                   with_commas(counts.parameters), format_si(static_cast<double>(counts.executed_flops))));
   const auto kernels = learner.model().kernel_names(config.train.batch_size);
   if (!kernels.empty()) line("kernels", fmt::format("{}", fmt::join(kernels, ", ")));
   line("optimizer", fmt::format("{}; {}", learner.optimizer().name(), learner.optimizer().describe()));
-  line("schedule", fmt::format("{} updates ({:.1f} epochs of {}), {} of them warm-up, learning rate {}",
-                               with_commas(config.train.updates),
-                               static_cast<double>(config.train.updates) / static_cast<double>(steps_per_epoch),
-                               with_commas(steps_per_epoch),
-                               with_commas(warmup_updates(config.train.updates, config.schedule)),
-                               config.optimizer.learning_rate));
+  line("schedule",
+       fmt::format("{} updates ({:.1f} epochs of {}), {} of them warm-up, learning rate {}",
+                   with_commas(config.train.updates),
+                   static_cast<double>(config.train.updates) / static_cast<double>(steps_per_epoch),
+                   with_commas(steps_per_epoch),
+                   with_commas(warmup_updates(config.train.updates, config.schedule)),
+                   config.optimizer.learning_rate));
   line("machine", fmt::format("cpu, {} threads, {} loader threads", num_threads(), config.data.workers));
   text += "settings\n";
   const std::string yaml = config_to_yaml(config);

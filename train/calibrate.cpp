@@ -25,9 +25,9 @@ double now() {
 Pace measure_pace(const Config& config, const DataSplits& splits) {
   const double start = now();
   Learner learner(config);
-  const Sampler sampler(splits.train->size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
-  Loader loader(splits.train, Pipeline(splits.preprocessing, config.data.augment), sampler, config.train.seed,
-                config.data.workers, config.data.prefetch);
+  Loader loader(splits.train, Pipeline(splits.preprocessing, config.data.augment),
+                training_sampler(config, *splits.train), config.train.seed, config.data.workers,
+                config.data.prefetch);
   std::int64_t epoch = 0;
   loader.start_epoch(epoch);
   const auto update = [&] {
@@ -50,7 +50,7 @@ Pace measure_pace(const Config& config, const DataSplits& splits) {
 
   const auto sample = take_first(splits.test, eval_samples);
   const double evaluated = now();
-  evaluate(learner.model(), sample, splits.preprocessing, 250, config.data.workers);
+  evaluate(learner.model(), sample, splits.preprocessing, evaluation_batch, config.data.workers);
   const double per_sample = (now() - evaluated) / static_cast<double>(sample->size());
   const auto& held_out = splits.holdout ? splits.holdout : splits.test;
   pace.evaluation = per_sample * static_cast<double>(held_out->size());
@@ -64,8 +64,10 @@ std::int64_t updates_in(double budget, const Pace& pace, std::int64_t steps, std
   const double left = usable * budget - pace.spent - pace.evaluation - pace.test;
   const double updates = std::floor(left / per_update);
   if (!(updates >= 1))
-    throw ConfigError(fmt::format("train.time_budget: {:.0f} s is too short: measuring and evaluating take {:.1f} s, an update {:.0f} ms",
-                                  budget, pace.spent + pace.evaluation + pace.test, 1e3 * pace.update));
+    throw ConfigError(
+        fmt::format("train.time_budget: {:.0f} s is too short: measuring and evaluating take {:.1f} s, an "
+                    "update {:.0f} ms",
+                    budget, pace.spent + pace.evaluation + pace.test, 1e3 * pace.update));
   return static_cast<std::int64_t>(updates);
 }
 

@@ -18,8 +18,8 @@ struct Pace {
 /// Times a throwaway model for a few seconds; the run itself is not touched.
 Pace measure_pace(const Config& config, const DataSplits& splits);
 
-/// Updates that fit `budget` seconds: evaluation every `eval_every` epochs of `steps` updates, the final test, the
-/// measurement and a reserve of 3 % included. Throws ConfigError if not one fits.
+/// Updates that fit `budget` seconds: evaluation every `eval_every` epochs of `steps` updates, the final
+/// test, the measurement and a reserve of 3 % included. Throws ConfigError if not one fits.
 std::int64_t updates_in(double budget, const Pace& pace, std::int64_t steps, std::int64_t eval_every);
 
 }  // namespace gyre

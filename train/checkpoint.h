@@ -26,9 +26,10 @@ struct TrainingState {
   std::int64_t ema_updates = 0;
   double best_top1 = -1;  ///< percent on the hold-out; -1 before the first evaluation
   std::int64_t best_epoch = -1;
-  double last_loss = std::numeric_limits<double>::quiet_NaN();  ///< mean training loss of the last whole epoch
-  double last_top1 = -1;  ///< of the last evaluation
-  double seconds = 0;  ///< training time so far, over all resumptions
+  double last_loss =
+      std::numeric_limits<double>::quiet_NaN();  ///< mean training loss of the last whole epoch
+  double last_top1 = -1;                         ///< of the last evaluation
+  double seconds = 0;                            ///< training time so far, over all resumptions
   // Open window of the step log, so that an interrupted line is continued.
   double window_loss = 0;
   std::int64_t window_samples = 0;

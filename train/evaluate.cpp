@@ -85,7 +85,8 @@ std::shared_ptr<const Dataset> pick_split(const DataSplits& splits, const std::s
   if (name == "test") return splits.test;
   if (name == "train") return splits.train;
   require<ValueError>(name == "holdout", "split '{}': expected test, holdout or train", name);
-  require<ValueError>(splits.holdout != nullptr, "split 'holdout': the checkpoint was trained with data.holdout 0");
+  require<ValueError>(splits.holdout != nullptr,
+                      "split 'holdout': the checkpoint was trained with data.holdout 0");
   return splits.holdout;
 }
 
@@ -94,8 +95,8 @@ void require_same_classes(const Dataset& dataset, const std::vector<std::string>
   require<ValueError>(names.size() == trained.size(), "{}: {} classes, but the checkpoint was trained on {}",
                       dataset.name(), names.size(), trained.size());
   for (std::size_t i = 0; i < names.size(); ++i)
-    require<ValueError>(names[i] == trained[i], "{}: class {} is {}, but the checkpoint was trained on {}", dataset.name(), i,
-                        names[i], trained[i]);
+    require<ValueError>(names[i] == trained[i], "{}: class {} is {}, but the checkpoint was trained on {}",
+                        dataset.name(), i, names[i], trained[i]);
 }
 
 std::string in_words(const Preprocessing& p) {
@@ -107,7 +108,8 @@ std::string in_words(const Preprocessing& p) {
 double largest_magnitude(const Tensor& x) {
   double largest = 0;
   const float* values = x.data<float>();
-  for (std::int64_t i = 0; i < x.numel(); ++i) largest = std::max(largest, std::abs(static_cast<double>(values[i])));
+  for (std::int64_t i = 0; i < x.numel(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(values[i])));
   return largest;
 }
 
@@ -123,9 +125,9 @@ double largest_change(const Tensor& a, const Tensor& b) {
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label) {
   Tally tally;
-  for_each_batch(model, std::move(dataset), preprocessing, batch_size, workers, label, [&](const Batch& batch) {
-    tally.add(model.forward(Variable(batch.images)).data(), batch.labels);
-  });
+  for_each_batch(
+      model, std::move(dataset), preprocessing, batch_size, workers, label,
+      [&](const Batch& batch) { tally.add(model.forward(Variable(batch.images)).data(), batch.labels); });
   return tally.accuracy();
 }
 
@@ -144,8 +146,8 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
 
   result.model = checkpoint.config.model.name;
   result.weights = options.weights == "ema" && checkpoint.ema.empty() ? "raw" : options.weights;
-  result.backend = std::string(kernels::name_of(
-      options.backend.value_or(kernels::parse_eq_backend(checkpoint.config.model.backend))));
+  result.backend = std::string(
+      kernels::name_of(options.backend.value_or(kernels::parse_eq_backend(checkpoint.config.model.backend))));
   result.kernels = model->kernel_names(options.batch_size);
   result.split = options.split;
   result.preprocessing = in_words(checkpoint.preprocessing);
@@ -159,7 +161,8 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
                  options.progress ? "eval" : "", [&](const Batch& batch) {
                    Tensor upright;
                    for (int turn = 0; turn < angles; ++turn) {
-                     const Tensor images = turn == 0 ? batch.images : act_on_image(turns, turn, batch.images).contiguous();
+                     const Tensor images =
+                         turn == 0 ? batch.images : act_on_image(turns, turn, batch.images).contiguous();
                      const Tensor logits = model->forward(Variable(images)).data().contiguous();
                      const auto i = static_cast<std::size_t>(turn);
                      tallies[i].add(logits, batch.labels);
@@ -173,7 +176,8 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   result.accuracy = tallies.front().accuracy();
   for (int turn = 0; options.rotations && turn < angles; ++turn) {
     const auto i = static_cast<std::size_t>(turn);
-    result.rotations.push_back({90 * turn, tallies[i].accuracy(), changes[i] / std::max(largest_logit, 1e-30)});
+    result.rotations.push_back(
+        {90 * turn, tallies[i].accuracy(), changes[i] / std::max(largest_logit, 1e-30)});
   }
   return result;
 }

@@ -53,7 +53,8 @@ struct EvalResult {
   std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for
 };
 
-/// Accuracy of a model in evaluation mode on a whole dataset; restores its mode. `label` names the progress line (empty: none).
+/// Accuracy of a model in evaluation mode on a whole dataset; restores its mode. `label` names the progress
+/// line (empty: none).
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label = "");
 

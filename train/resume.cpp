@@ -29,7 +29,8 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
 }
 
 void require_same_training(const Config& stored, const Config& given, const fs::path& run) {
-  static const std::set<std::string_view> free_keys{"data.path", "data.workers", "data.prefetch", "train.threads"};
+  static const std::set<std::string_view> free_keys{"data.path", "data.workers", "data.prefetch",
+                                                    "train.threads"};
   for (const ConfigField& field : config_schema()) {
     const std::string path = field.path();
     if (free_keys.contains(path) || field.section == "checkpoint") continue;
@@ -37,8 +38,9 @@ void require_same_training(const Config& stored, const Config& given, const fs::
     if (path == "train.updates" && given.train.updates == 0) continue;
     const std::string before = field.write(stored), now = field.write(given);
     if (before != now)
-      throw ConfigError(fmt::format("{}: the run was started with {}: {}, now it is {}; start another run with --out",
-                                    run.string(), path, before, now));
+      throw ConfigError(
+          fmt::format("{}: the run was started with {}: {}, now it is {}; start another run with --out",
+                      run.string(), path, before, now));
   }
 }
 

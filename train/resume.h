@@ -16,12 +16,12 @@ struct ResumePoint {
   std::vector<std::string> skipped;                 ///< damaged checkpoints, with reasons
 };
 
-/// `resume` is "auto" (the run in `out`; nothing if there is none), a run directory, or a checkpoint inside one. FileError
-/// for a path that is neither.
+/// `resume` is "auto" (the run in `out`; nothing if there is none), a run directory, or a checkpoint inside
+/// one. FileError for a path that is neither.
 std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& out);
 
-/// Throws ConfigError naming the first key that would change the result, with both values. `given` must be fitted to the data.
-/// Where data lies, loader threads, checkpoint intervals and the thread count may differ.
+/// Throws ConfigError naming the first key that would change the result, with both values. `given` must be
+/// fitted to the data. Where data lies, loader threads, checkpoint intervals and the thread count may differ.
 void require_same_training(const Config& stored, const Config& given, const std::filesystem::path& run);
 
 }  // namespace gyre

@@ -25,7 +25,8 @@ double Learner::gradients(const Batch& batch, std::int64_t epoch) {
   optimizer_->zero_grad();
   for (std::int64_t part = 0; part < parts; ++part) {
     const std::int64_t first = size * part / parts, last = size * (part + 1) / parts;
-    const auto ids = std::span(batch.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    const auto ids =
+        std::span(batch.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
     const StochasticScope scope(config_.seed, static_cast<std::uint64_t>(epoch), ids);
     const Variable logits = model_->forward(Variable(batch.images.slice(0, first, last)));
     const Variable mean = cross_entropy(logits, batch.labels.slice(0, first, last), config_.label_smoothing);
@@ -52,10 +53,16 @@ StepOutcome Learner::step(const Batch& batch, std::int64_t epoch, double rate) {
   return outcome;
 }
 
+Sampler training_sampler(const Config& config, const Dataset& dataset) {
+  return Sampler(dataset.size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
+}
+
 ModelConfig fit_model(ModelConfig model, const Dataset& dataset, const Preprocessing& preprocessing) {
-  const auto fit = [&](std::int64_t ModelConfig::*field, const char* name, std::int64_t needed, const char* what) {
+  const auto fit = [&](std::int64_t ModelConfig::*field, const char* name, std::int64_t needed,
+                       const char* what) {
     if (model.given.contains(name) && model.*field != needed)
-      throw ConfigError(fmt::format("model.{}: {}, but {} {} {}", name, model.*field, dataset.name(), what, needed));
+      throw ConfigError(
+          fmt::format("model.{}: {}, but {} {} {}", name, model.*field, dataset.name(), what, needed));
     model.*field = needed;
     model.given.insert(name);
   };

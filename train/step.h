@@ -40,8 +40,14 @@ class Learner {
   std::unique_ptr<Ema> ema_;
 };
 
-/// The model section with what the data decides: classes, channels and image size. ConfigError where the file says
-/// otherwise.
+/// Samples per forward pass where nothing is learned: fills the cores and stays small.
+inline constexpr std::int64_t evaluation_batch = 250;
+
+/// Shuffled whole batches of train.batch_size. Throws ValueError if the data has not one.
+Sampler training_sampler(const Config& config, const Dataset& dataset);
+
+/// The model section with what the data decides: classes, channels and image size. ConfigError where the file
+/// says otherwise.
 ModelConfig fit_model(ModelConfig model, const Dataset& dataset, const Preprocessing& preprocessing);
 
 }  // namespace gyre

@@ -20,7 +20,7 @@ std::int64_t parameter_bytes(Learner& learner) {
 
 /// Turns epochs or the time budget into updates, once; later runs read the number.
 void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
-  const Sampler sampler(splits.train->size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
+  const Sampler sampler = training_sampler(config, *splits.train);
   if (config.train.updates > 0) return;
   if (config.train.time_budget.empty()) {
     config.train.updates = config.train.epochs * sampler.batches();
@@ -30,8 +30,9 @@ void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
   const Pace pace = measure_pace(config, splits);
   config.train.updates = updates_in(budget, pace, sampler.batches(), config.train.eval_every);
   if (!quiet)
-    fmt::print("calibration: {:.2f} ms per update, {:.2f} s per evaluation: {} updates in {}\n", 1e3 * pace.update,
-               pace.evaluation, with_commas(config.train.updates), config.train.time_budget);
+    fmt::print("calibration: {:.2f} ms per update, {:.2f} s per evaluation: {} updates in {}\n",
+               1e3 * pace.update, pace.evaluation, with_commas(config.train.updates),
+               config.train.time_budget);
 }
 
 /// What result.json of a finished run says.
@@ -40,12 +41,15 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   if (!fs::exists(file)) return std::nullopt;
   const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
   require<FileError>(json.is_object(), "{}: not valid JSON", file.string());
-  const auto number = [](const nlohmann::json& node, double otherwise) { return node.is_number() ? node.get<double>() : otherwise; };
+  const auto number = [](const nlohmann::json& node, double otherwise) {
+    return node.is_number() ? node.get<double>() : otherwise;
+  };
   TrainResult result;
   result.run = run;
-  result.updates = json.value("updates", std::int64_t{0});
-  result.epochs = json.value("epochs", std::int64_t{0});
-  result.best_epoch = static_cast<std::int64_t>(number(json.value("/best/epoch"_json_pointer, nlohmann::json()), -1));
+  result.updates = static_cast<std::int64_t>(number(json.value("updates", nlohmann::json()), 0));
+  result.epochs = static_cast<std::int64_t>(number(json.value("epochs", nlohmann::json()), 0));
+  result.best_epoch =
+      static_cast<std::int64_t>(number(json.value("/best/epoch"_json_pointer, nlohmann::json()), -1));
   result.best_top1 = number(json.value("/best/top1"_json_pointer, nlohmann::json()), -1);
   result.last_loss = number(json.value("/last/loss"_json_pointer, nlohmann::json()), 0);
   result.last_top1 = number(json.value("/last/top1"_json_pointer, nlohmann::json()), -1);
@@ -65,13 +69,16 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
-  require<DeviceError>(options.device.is_cpu(), "training on {} needs CUDA kernels, which this build lacks", options.device.str());
+  require<DeviceError>(options.device.is_cpu(), "training on {} needs CUDA kernels, which this build lacks",
+                       options.device.str());
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
-  if (options.resume) point = find_resume_point(*options.resume, out);
+  if (options.resume)
+    point = find_resume_point(*options.resume, out);
   else if (!options.dry_run && RunDirectory::holds_run(out))
-    throw FileError(fmt::format("{}: holds a run already; continue it with --resume auto, or choose another folder with --out",
-                                out.string()));
+    throw FileError(fmt::format(
+        "{}: holds a run already; continue it with --resume auto, or choose another folder with --out",
+        out.string()));
 
   const DataSplits splits = open_data(config.data, config.train.seed);
   config.model = fit_model(config.model, *splits.train, splits.preprocessing);
@@ -79,7 +86,8 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     const Config stored = RunDirectory::stored_config(point->run);
     require_same_training(stored, config, point->run);
     config.train.updates = stored.train.updates;
-    for (const std::string& reason : point->skipped) fmt::print(stderr, "gyre: warning: skipped {}\n", reason);
+    for (const std::string& reason : point->skipped)
+      fmt::print(stderr, "gyre: warning: skipped {}\n", reason);
     if (const auto done = finished_result(point->run)) {
       announce(fmt::format("{}: already complete, {} updates, test top-1 {:.2f} %", point->run.string(),
                            with_commas(done->updates), done->test_top1),
@@ -104,12 +112,14 @@ TrainResult run_training(Config config, const TrainOptions& options) {
   if (point) {
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
-    announce(fmt::format("resuming {} at update {} (epoch {}, batch {})", point->run.string(),
-                         with_commas(training.state().updates), training.state().epoch, training.state().step),
-             options);
+    announce(
+        fmt::format("resuming {} at update {} (epoch {}, batch {})", point->run.string(),
+                    with_commas(training.state().updates), training.state().epoch, training.state().step),
+        options);
   } else {
-    // Two whole checkpoints exist while the newer one is written: weights, averages and two moments each.
-    run = RunDirectory::create(out, config, static_cast<std::size_t>(8 * parameter_bytes(training.learner()) + 1'000'000));
+    // `best`, `last` and the one being written: weights, averages and two moments each.
+    run = RunDirectory::create(
+        out, config, static_cast<std::size_t>(12 * parameter_bytes(training.learner()) + 1'000'000));
     announce(fmt::format("run {}", out.string()), options);
   }
   TrainResult result = training.run(*run);

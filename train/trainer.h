@@ -37,8 +37,8 @@ struct TrainResult {
   bool already_complete = false;
 };
 
-/// Trains as configured: banner, steps, evaluation each epoch, checkpoints, resume. Throws Error (bad input, too many
-/// non-finite losses in a row); the last good checkpoint stays.
+/// Trains as configured: banner, steps, evaluation each epoch, checkpoints, resume. Throws Error (bad input,
+/// too many non-finite losses in a row); the last good checkpoint stays.
 TrainResult run_training(Config config, const TrainOptions& options);
 
 }  // namespace gyre

@@ -1,6 +1,8 @@
 #include "train/training.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
@@ -9,12 +11,6 @@
 
 namespace gyre {
 namespace {
-
-constexpr std::int64_t eval_batch = 250;
-
-Sampler training_sampler(const Config& config, const Dataset& dataset) {
-  return Sampler(dataset.size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
-}
 
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
@@ -27,11 +23,20 @@ Training::Training(const Config& config, const DataSplits& splits, const TrainOp
       splits_(splits),
       options_(options),
       learner_(config),
-      loader_(splits.train, Pipeline(splits.preprocessing, config.data.augment), training_sampler(config, *splits.train),
-              config.train.seed, config.data.workers, config.data.prefetch),
+      loader_(splits.train, Pipeline(splits.preprocessing, config.data.augment),
+              training_sampler(config, *splits.train), config.train.seed, config.data.workers,
+              config.data.prefetch),
       progress_(stderr, !options.json) {}
 
 void Training::load(const Checkpoint& checkpoint) {
+  const std::string where = checkpoint.path.string();
+  require<ConfigError>(checkpoint.class_names == splits_.train->class_names() &&
+                           checkpoint.preprocessing == splits_.preprocessing,
+                       "{}: {} has other classes or another image form than the run was started with", where,
+                       splits_.train->name());
+  require<ConfigError>(checkpoint.state.step < steps_per_epoch(),
+                       "{}: stands at batch {} of an epoch, but {} gives {} batches", where,
+                       checkpoint.state.step, splits_.train->name(), steps_per_epoch());
   learner_.model().load_state(checkpoint.weights);
   learner_.optimizer().load_state(checkpoint.optimizer);
   if (Ema* ema = learner_.ema()) ema->load_state(checkpoint.ema, checkpoint.state.ema_updates);
@@ -66,7 +71,9 @@ TrainResult Training::run(RunDirectory& run) {
   const InterruptScope interrupt;
   TrainResult result;
   result.run = run.path();
-  const auto saved = [&] { return saved_updates_ == state_.updates && saved_epoch_ == state_.epoch; };
+  const auto saved = [&] {
+    return saved_updates_ == state_.updates && saved_epoch_ == state_.epoch && saved_step_ == state_.step;
+  };
   started_ = last_save_ = window_start_ = Clock::now();
 
   const auto finished = [&] { return state_.updates >= config_.train.updates; };
@@ -119,7 +126,8 @@ void Training::train_batch(RunDirectory& run, const Batch& batch) {
     say(run, fmt::format("epoch {} batch {}: loss {}, gradient norm {}: skipped ({} in a row)", state_.epoch,
                          state_.step - 1, outcome.loss, outcome.grad_norm, state_.bad_steps));
     require<Error>(state_.bad_steps < config_.train.bad_steps,
-                   "{}: {} batches in a row without a finite loss and gradient at update {}; the last good checkpoint is kept",
+                   "{}: {} batches in a row without a finite loss and gradient at update {}; the last good "
+                   "checkpoint is kept",
                    run.path().string(), state_.bad_steps, state_.updates);
     return;
   }
@@ -146,12 +154,14 @@ void Training::show_step(RunDirectory& run, double loss, double rate, double nor
   const double rate_images = static_cast<double>(window_images_) / std::max(window_seconds, 1e-9);
   const double mean_loss = state_.window_loss / static_cast<double>(state_.window_samples);
   const double mean_norm = state_.window_norm / static_cast<double>(state_.window_steps);
-  const double left = static_cast<double>((config_.train.updates - state_.updates) * config_.train.batch_size) /
-                      std::max(images_per_second(), 1e-9);
-  say(run, fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}  {} img/s  eta {}  mem {}",
+  const double left =
+      static_cast<double>((config_.train.updates - state_.updates) * config_.train.batch_size) /
+      std::max(images_per_second(), 1e-9);
+  say(run, fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}  {} "
+                       "img/s  eta {}  mem {}",
                        state_.epoch, state_.step, steps_per_epoch(),
-                       100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss, mean_loss, rate,
-                       norm, with_commas(std::llround(rate_images)), format_duration(left),
+                       100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss,
+                       mean_loss, rate, norm, with_commas(std::llround(rate_images)), format_duration(left),
                        format_bytes(1e6 * peak_resident_mb())));
   run.record("step", state_.updates,
              {{"epoch", static_cast<double>(state_.epoch)},
@@ -177,8 +187,8 @@ void Training::end_epoch(RunDirectory& run) {
     Accuracy accuracy;
     {
       const EmaScope averaged(learner_.ema());
-      accuracy = evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test, splits_.preprocessing,
-                          eval_batch, config_.data.workers);
+      accuracy = evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test,
+                          splits_.preprocessing, evaluation_batch, config_.data.workers);
     }
     const double took = seconds_between(begin, Clock::now());
     evaluation_seconds_ += took;
@@ -190,10 +200,12 @@ void Training::end_epoch(RunDirectory& run) {
     }
     state_.last_top1 = accuracy.top1;
     const double seconds = seconds_before_ + seconds_between(started_, Clock::now());
-    say(run, fmt::format("epoch {:>3}/{}  train loss {:.4f}  {} loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %  {} img/s  {}{}",
-                         state_.epoch, epochs_in_all() - 1, train_loss, splits_.holdout ? "hold-out" : "test", accuracy.loss,
-                         accuracy.top1, accuracy.top5, with_commas(std::llround(images_per_second())),
-                         format_duration(seconds), best ? "  best" : ""));
+    say(run, fmt::format("epoch {:>3}/{}  train loss {:.4f}  {} loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %  "
+                         "{} img/s  {}{}",
+                         state_.epoch, epochs_in_all() - 1, train_loss, splits_.holdout ? "hold-out" : "test",
+                         accuracy.loss, accuracy.top1, accuracy.top5,
+                         with_commas(std::llround(images_per_second())), format_duration(seconds),
+                         best ? "  best" : ""));
     const Metrics metrics{{"epoch", static_cast<double>(state_.epoch)},
                           {"train_loss", train_loss},
                           {"eval_loss", accuracy.loss},
@@ -217,31 +229,40 @@ void Training::end_epoch(RunDirectory& run) {
 void Training::save(RunDirectory& run, bool best) {
   state_.seconds = seconds_before_ + seconds_between(started_, Clock::now());
   run.sync();
-  Checkpoint checkpoint{config_, splits_.preprocessing, splits_.train->class_names(), state_,
-                        learner_.model().state(), {}, learner_.optimizer().state()};
+  Checkpoint checkpoint{
+      config_, splits_.preprocessing,       splits_.train->class_names(), state_, learner_.model().state(),
+      {},      learner_.optimizer().state()};
   if (const Ema* ema = learner_.ema()) checkpoint.ema = ema->state();
   run.checkpoints().save(checkpoint, best);
   saved_updates_ = state_.updates;
   saved_epoch_ = state_.epoch;
+  saved_step_ = state_.step;
   last_save_ = Clock::now();
 }
 
 void Training::finish(RunDirectory& run, TrainResult& result) {
   const Checkpoint best = read_checkpoint(run.path() / "checkpoints" / "best", CheckpointParts::weights);
   const std::unique_ptr<Model> model = load_model(best);
-  const Accuracy accuracy = evaluate(*model, splits_.test, splits_.preprocessing, eval_batch, config_.data.workers);
+  const Accuracy accuracy =
+      evaluate(*model, splits_.test, splits_.preprocessing, evaluation_batch, config_.data.workers);
   result.test_top1 = accuracy.top1;
-  say(run, fmt::format("test  top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  (best checkpoint: epoch {}, {} weights)",
-                       accuracy.top1, accuracy.top5, accuracy.loss, best.state.best_epoch, best.ema.empty() ? "raw" : "ema"));
-  const nlohmann::ordered_json json{{"updates", result.updates},
-                                    {"epochs", result.epochs},
-                                    {"best", {{"epoch", result.best_epoch}, {"top1", result.best_top1}}},
-                                    {"last", {{"loss", result.last_loss}, {"top1", result.last_top1}}},
-                                    {"test", {{"samples", accuracy.samples}, {"loss", accuracy.loss},
-                                              {"top1", accuracy.top1}, {"top5", accuracy.top5}}},
-                                    {"seconds", state_.seconds},
-                                    {"images_per_s", result.images_per_s},
-                                    {"peak_memory_mb", result.peak_memory_mb}};
+  say(run, fmt::format(
+               "test  top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  (best checkpoint: epoch {}, {} weights)",
+               accuracy.top1, accuracy.top5, accuracy.loss, best.state.best_epoch,
+               best.ema.empty() ? "raw" : "ema"));
+  const nlohmann::ordered_json json{
+      {"updates", result.updates},
+      {"epochs", result.epochs},
+      {"best", {{"epoch", result.best_epoch}, {"top1", result.best_top1}}},
+      {"last", {{"loss", result.last_loss}, {"top1", result.last_top1}}},
+      {"test",
+       {{"samples", accuracy.samples},
+        {"loss", accuracy.loss},
+        {"top1", accuracy.top1},
+        {"top5", accuracy.top5}}},
+      {"seconds", state_.seconds},
+      {"images_per_s", images_ > 0 ? nlohmann::json(result.images_per_s) : nlohmann::json()},
+      {"peak_memory_mb", result.peak_memory_mb}};
   write_file_atomically(run.path() / "result.json", json.dump(2) + "\n");
 }
 

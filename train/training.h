@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <string>
 
 #include "data/splits.h"
@@ -52,12 +51,13 @@ class Training {
 
   using Clock = std::chrono::steady_clock;
   Clock::time_point started_ = Clock::now(), last_save_ = started_, window_start_ = started_;
-  double seconds_before_ = 0;          // of earlier processes
-  double evaluation_seconds_ = 0;      // in this process
-  std::int64_t window_images_ = 0;     // since window_start_
-  std::int64_t images_ = 0;            // in this process
-  std::int64_t saved_updates_ = -1;    // of the newest checkpoint written here
+  double seconds_before_ = 0;        // of earlier processes
+  double evaluation_seconds_ = 0;    // in this process
+  std::int64_t window_images_ = 0;   // since window_start_
+  std::int64_t images_ = 0;          // in this process
+  std::int64_t saved_updates_ = -1;  // of the newest checkpoint written here
   std::int64_t saved_epoch_ = -1;
+  std::int64_t saved_step_ = -1;
 };
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// Flash EQ-Linear in f64, by library products on whole planes, from any bilinear form of the group product (docs/math.md
-// section 3):
+// Flash EQ-Linear in f64, by library products on whole planes, from any bilinear form of the group product
+// (docs/math.md section 3):
 //
 //   forward   f = input·x         [P, N, C]     planes of the input
 //             a_p = f_p · w_pᵀ    [P, N, D]     one dense product per plane
@@ -41,8 +41,8 @@ Tensor transform(const Matrix& m, const Tensor& x) {
 
 Tensor transform_back(const Matrix& m, const Tensor& planes, const Tensor& bias) {
   Tensor y = Tensor::empty({planes.size(1), planes.size(2), m.rows}, DType::f64);
-  from_planes(m, planes.size(1), planes.size(2), planes.data<double>(), bias.defined() ? bias.data<double>() : nullptr,
-              y.mutable_data<double>());
+  from_planes(m, planes.size(1), planes.size(2), planes.data<double>(),
+              bias.defined() ? bias.data<double>() : nullptr, y.mutable_data<double>());
   return y;
 }
 
@@ -58,8 +58,8 @@ Tensor double_eq_linear_forward(const BilinearForm& form, const Tensor& x, const
   return transform_back(form.output, a, b);
 }
 
-LinearGrads double_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
-                                      bool need_x, bool need_w, EqPlanes& cache) {
+LinearGrads double_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
+                                      const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache) {
   const std::int64_t p = form.products(), n = x.size(0), c = x.size(1), d = w.size(0);
   const Tensor g = transform(form.output.transposed(), grad);
   LinearGrads grads;

@@ -1,4 +1,5 @@
-// Group elements of adjacent channels as vectors. Compiled once per instruction set: include after hwy/highway.h.
+// Group elements of adjacent channels as vectors. Compiled once per instruction set: include after
+// hwy/highway.h.
 #if defined(GYRE_ELEMENTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef GYRE_ELEMENTS_INL_H
 #undef GYRE_ELEMENTS_INL_H

@@ -7,20 +7,22 @@ namespace gyre::kernels::cpu {
 // Three implementations of EQ-Linear; shapes are checked and tensors dense.
 
 /// One product with the expanded matrix.
-Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b, EqPlanes& cache);
+Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
+                               EqPlanes& cache);
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache);
 
 /// Library products on whole planes; f64.
 Tensor double_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                                 EqPlanes& cache);
-LinearGrads double_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
-                                      bool need_x, bool need_w, EqPlanes& cache);
+LinearGrads double_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
+                                      const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache);
 
 /// Transform, products and inverse in one pass over the rows; f32.
 Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                                EqPlanes& cache);
-LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
-                                     bool need_x, bool need_w, bool need_b, EqPlanes& cache);
+LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
+                                     const Tensor& grad, bool need_x, bool need_w, bool need_b,
+                                     EqPlanes& cache);
 
 }  // namespace gyre::kernels::cpu

@@ -4,8 +4,9 @@
 //   dX        dx = inputᵀ · ((outputᵀ · dy) ∘ (weight · W)ᵀ)         the same kernel with transposed planes
 //   dW        dW = weightᵀ · Σ_n (outputᵀ · dy) ∘ (input · x)
 //
-// where ∘ is one dense product per plane. Tiles of rows are transformed while they are packed, multiplied plane by plane,
-// and transformed back before they leave the first-level cache: x is read once and y written once.
+// where ∘ is one dense product per plane. Tiles of rows are transformed while they are packed, multiplied
+// plane by plane, and transformed back before they leave the first-level cache: x is read once and y written
+// once.
 
 #include <algorithm>
 #include <vector>
@@ -22,7 +23,8 @@ namespace {
 std::vector<float> floats(const Matrix& m) { return {m.values.begin(), m.values.end()}; }
 
 /// Packed planes for forward (`transposed` = false) or dX, from the cache.
-const float* packed_planes(const BilinearForm& form, const Tensor& w, bool transposed, EqPlanes::State& state) {
+const float* packed_planes(const BilinearForm& form, const Tensor& w, bool transposed,
+                           EqPlanes::State& state) {
   auto& fused = state.fused;
   const std::int64_t d = w.size(0), c = w.size(1), plane = d * c;
   const int products = form.products();
@@ -35,8 +37,8 @@ const float* packed_planes(const BilinearForm& form, const Tensor& w, bool trans
   if (!packed.defined()) {
     const std::int64_t in = transposed ? d : c, out = transposed ? c : d;
     packed = Tensor::empty({packed_flash_size(products, in, out)});
-    pack_flash_weights(products, in, out, fused.planes.data<float>(), plane, transposed ? c : 1, transposed ? 1 : c,
-                       packed.mutable_data<float>());
+    pack_flash_weights(products, in, out, fused.planes.data<float>(), plane, transposed ? c : 1,
+                       transposed ? 1 : c, packed.mutable_data<float>());
   }
   return packed.data<float>();
 }
@@ -48,8 +50,10 @@ Tensor multiply(const Matrix& input, const Matrix& output, const float* weights,
   const auto in = floats(input), out = floats(output);
   const FlashProduct product{output.rows,  input.rows, in.data(), out.data(),      x.size(1),
                              channels_out, weights,    bias,      x.data<float>(), y.mutable_data<float>()};
-  const std::int64_t grain = std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, channels_out * x.size(1)));
-  parallel_for(0, rows, grain, [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
+  const std::int64_t grain =
+      std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, channels_out * x.size(1)));
+  parallel_for(0, rows, grain,
+               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
   return y;
 }
 
@@ -62,19 +66,22 @@ Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const 
                   b.defined() ? b.data<float>() : nullptr, x);
 }
 
-LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& grad,
-                                     bool need_x, bool need_w, bool need_b, EqPlanes& cache) {
+LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
+                                     const Tensor& grad, bool need_x, bool need_w, bool need_b,
+                                     EqPlanes& cache) {
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
   const Matrix output_t = form.output.transposed();
   LinearGrads grads;
   if (need_x) {
     const std::scoped_lock lock(cache.state().mutex);
-    grads.x = multiply(output_t, form.input.transposed(), packed_planes(form, w, true, cache.state()), c, nullptr, grad);
+    grads.x = multiply(output_t, form.input.transposed(), packed_planes(form, w, true, cache.state()), c,
+                       nullptr, grad);
   }
   if (need_w || need_b) {
     const auto in = floats(form.input), out = floats(output_t);
-    const FlashReduction reduction{static_cast<int>(w.size(2)), form.products(), in.data(),       out.data(), c, d,
-                                   x.data<float>(),             grad.data<float>()};
+    const FlashReduction reduction{
+        static_cast<int>(w.size(2)), form.products(), in.data(), out.data(), c, d, x.data<float>(),
+        grad.data<float>()};
     // Each thread sums its rows; partial sums are added in thread order.
     const std::int64_t sums = form.products() * d * c;
     const int parts = in_parallel() || n < 64 ? 1 : num_threads();

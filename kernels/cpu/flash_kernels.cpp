@@ -29,7 +29,8 @@ class Scratch {
  public:
   float* get(std::int64_t count) {
     if (count > size_) {
-      data_.reset(static_cast<float*>(::operator new[](static_cast<std::size_t>(count) * sizeof(float), std::align_val_t(64))));
+      data_.reset(static_cast<float*>(
+          ::operator new[](static_cast<std::size_t>(count) * sizeof(float), std::align_val_t(64))));
       size_ = count;
     }
     return data_.get();
@@ -59,10 +60,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V = hn::Vec<F32>;
 constexpr int lanes = static_cast<int>(hn::MaxLanes(F32()));
-constexpr int panel = 2 * lanes;                        // output channels of a tile
-constexpr int tile_rows = lanes >= 16 ? 12 : 6;         // 24 of 32, or 12 of 16 registers accumulate
-constexpr int reduce_rows = lanes >= 8 ? lanes / 2 : 4;  // output channels of a tile of dW
-constexpr std::int64_t k_block = 256;                   // channels per accumulator chain: bounds rounding errors
+constexpr int panel = 2 * lanes;                             // output channels of a tile
+constexpr int tile_rows = lanes >= 16 ? 12 : 6;              // 24 of 32, or 12 of 16 registers accumulate
+constexpr int reduce_rows = lanes >= 8 ? lanes / 2 : lanes;  // output channels of a tile of dW
+static_assert(lanes % reduce_rows == 0);
+constexpr std::int64_t k_block = 256;  // channels per accumulator chain: bounds rounding errors
 
 /// Any form: planes p = Σ_t m(p, t) v(t) on the way in, v(t) = Σ_p m(t, p) plane(p) on the way out.
 template <int G>
@@ -85,8 +87,8 @@ struct DenseTransform {
   }
 };
 
-/// The five-product form of quarter turns by additions alone. Planes: sum, alternating sum, e + o, and e = v0 - v2 with a sign in
-/// slot `even`, o = v3 - v1 in the other of 3 and 4; the way out is the transpose.
+/// The five-product form of quarter turns by additions alone. Planes: sum, alternating sum, e + o, and e = v0
+/// - v2 with a sign in slot `even`, o = v3 - v1 in the other of 3 and 4; the way out is the transpose.
 struct QuarterTransform {
   static constexpr int order = 4;
   int even;
@@ -104,7 +106,8 @@ struct QuarterTransform {
   }
   HWY_INLINE void merge(const float* in, std::int64_t plane, V start, V* v) const {
     const F32 d;
-    const V p0 = hn::Add(start, hn::Load(d, in)), p1 = hn::Load(d, in + plane), p2 = hn::Load(d, in + 2 * plane);
+    const V p0 = hn::Add(start, hn::Load(d, in)), p1 = hn::Load(d, in + plane),
+            p2 = hn::Load(d, in + 2 * plane);
     const V a1 = hn::MulAdd(hn::Set(d, sign), hn::Load(d, in + even * plane), p2);
     const V a3 = hn::Add(p2, hn::Load(d, in + (7 - even) * plane));
     const V u = hn::Add(p0, p1), w = hn::Sub(p0, p1);
@@ -115,7 +118,8 @@ struct QuarterTransform {
   }
 };
 
-/// out [Rows, Vectors·lanes of panel] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes], b [K][panel].
+/// out [Rows, Vectors·lanes of panel] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes], b
+/// [K][panel].
 template <int Rows, int Vectors>
 HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b, float* out, bool add) {
   const F32 d;
@@ -146,14 +150,18 @@ HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b
 }
 
 /// multiply_tile for a number of rows and columns known at run time.
-HWY_INLINE void multiply_some(int rows, std::int64_t columns, std::int64_t count, const float* a, const float* b, float* out,
-                              bool add) {
+HWY_INLINE void multiply_some(int rows, std::int64_t columns, std::int64_t count, const float* a,
+                              const float* b, float* out, bool add) {
   if (columns > lanes) {
-    if (2 * rows > tile_rows) multiply_tile<tile_rows, 2>(count, a, b, out, add);
-    else multiply_tile<tile_rows / 2, 2>(count, a, b, out, add);
+    if (2 * rows > tile_rows)
+      multiply_tile<tile_rows, 2>(count, a, b, out, add);
+    else
+      multiply_tile<tile_rows / 2, 2>(count, a, b, out, add);
   } else {
-    if (2 * rows > tile_rows) multiply_tile<tile_rows, 1>(count, a, b, out, add);
-    else multiply_tile<tile_rows / 2, 1>(count, a, b, out, add);
+    if (2 * rows > tile_rows)
+      multiply_tile<tile_rows, 1>(count, a, b, out, add);
+    else
+      multiply_tile<tile_rows / 2, 1>(count, a, b, out, add);
   }
 }
 
@@ -174,22 +182,24 @@ void pack_tile(const In& in, std::int64_t channels, const float* x, int rows, fl
 
 /// y of one tile from its plane products [P] at distance `plane`: `rows` × `columns` ≤ panel channels.
 template <class Out>
-void finish_tile(const Out& out, const FlashProduct& product, const float* products, std::int64_t plane, int rows,
-                 std::int64_t first_column, std::int64_t columns, float* y) {
+void finish_tile(const Out& out, const FlashProduct& product, const float* products, std::int64_t plane,
+                 int rows, std::int64_t first_column, std::int64_t columns, float* y) {
   const F32 d;
   constexpr int G = Out::order;
   for (int i = 0; i < rows; ++i, products += panel, y += product.channels_out * G) {
     for (std::int64_t c = 0; c < columns; c += lanes) {
       const std::int64_t column = first_column + c, left = product.channels_out - column;
       V v[G];
-      out.merge(products + c, plane, product.bias ? load_some(d, product.bias + column, left) : hn::Zero(d), v);
+      out.merge(products + c, plane, product.bias ? load_some(d, product.bias + column, left) : hn::Zero(d),
+                v);
       store_some_elements<G>(d, v, left, y + column * G);
     }
   }
 }
 
 template <class In, class Out>
-void multiply_rows(const In& in, const Out& merge, const FlashProduct& product, std::int64_t first, std::int64_t last) {
+void multiply_rows(const In& in, const Out& merge, const FlashProduct& product, std::int64_t first,
+                   std::int64_t last) {
   constexpr int G = In::order;
   const std::int64_t c_count = product.channels_in, d_count = product.channels_out;
   const int products = product.products;
@@ -207,7 +217,8 @@ void multiply_rows(const In& in, const Out& merge, const FlashProduct& product, 
       return static_cast<int>(std::min<std::int64_t>(tile_rows, rows - tile * tile_rows));
     };
     for (std::int64_t tile = 0; tile < tiles; ++tile)
-      pack_tile(in, c_count, product.x + (row + tile * tile_rows) * c_count * G, rows_of(tile), a + tile * a_tile);
+      pack_tile(in, c_count, product.x + (row + tile * tile_rows) * c_count * G, rows_of(tile),
+                a + tile * a_tile);
 
     for (std::int64_t column = 0; column < d_count; column += panel) {
       const std::int64_t columns = std::min<std::int64_t>(panel, d_count - column);
@@ -228,7 +239,8 @@ void multiply_rows(const In& in, const Out& merge, const FlashProduct& product, 
 }
 
 /// sums [reduce_rows, panel] += Σ_n g[n]ᵀ f[n] for g [N][lanes] at `g`, f [N][panel].
-HWY_INLINE void reduce_tile(std::int64_t count, const float* g, const float* f, float* sums, std::int64_t stride) {
+HWY_INLINE void reduce_tile(std::int64_t count, const float* g, const float* f, float* sums,
+                            std::int64_t stride) {
   const F32 d;
   V left[reduce_rows], right[reduce_rows];
 #pragma GCC unroll 16
@@ -252,16 +264,18 @@ HWY_INLINE void reduce_tile(std::int64_t count, const float* g, const float* f, 
 
 /// Planes of `rows` rows as [P][⌈C/width⌉][rows][width], zeros beyond C. `sums` [C] += Σ_n Σ_t x or null.
 template <class In>
-void pack_reduction(const In& in, std::int64_t channels, int width, std::int64_t rows, const float* x, float* planes,
-                    float* sums) {
+void pack_reduction(const In& in, std::int64_t channels, int width, std::int64_t rows, const float* x,
+                    float* planes, float* sums) {
   const F32 d;
   constexpr int G = In::order;
   const std::int64_t padded = round_up(channels, width), plane = padded * rows;
   for (std::int64_t n = 0; n < rows; ++n, x += channels * G) {
     for (std::int64_t c = 0; c < padded; c += lanes) {
       V v[G];
-      if (c < channels) load_some_elements<G>(d, x + c * G, channels - c, v);
-      else for (int t = 0; t < G; ++t) v[t] = hn::Zero(d);
+      if (c < channels)
+        load_some_elements<G>(d, x + c * G, channels - c, v);
+      else
+        for (int t = 0; t < G; ++t) v[t] = hn::Zero(d);
       in.split(v, planes + c / width * width * rows + n * width + c % width, plane);
       if (sums && c < channels) {
         V sum = v[0];
@@ -273,8 +287,8 @@ void pack_reduction(const In& in, std::int64_t channels, int width, std::int64_t
 }
 
 template <class In, class Out>
-void reduce_all_rows(const In& in, const Out& out, const FlashReduction& r, std::int64_t first, std::int64_t last,
-                     float* sums, float* bias) {
+void reduce_all_rows(const In& in, const Out& out, const FlashReduction& r, std::int64_t first,
+                     std::int64_t last, float* sums, float* bias) {
   constexpr int G = In::order;
   const std::int64_t c_padded = round_up(r.channels_in, panel), d_padded = round_up(r.channels_out, lanes);
   // One plane of both sides stays in the second-level cache.
@@ -289,12 +303,13 @@ void reduce_all_rows(const In& in, const Out& out, const FlashReduction& r, std:
   for (std::int64_t row = first; row < last; row += block) {
     const std::int64_t rows = std::min(block, last - row);
     pack_reduction(in, r.channels_in, panel, rows, r.x + row * r.channels_in * G, f, nullptr);
-    pack_reduction(out, r.channels_out, lanes, rows, r.dy + row * r.channels_out * G, g, bias ? bias_sum : nullptr);
+    pack_reduction(out, r.channels_out, lanes, rows, r.dy + row * r.channels_out * G, g,
+                   bias ? bias_sum : nullptr);
     for (int p = 0; p < r.products; ++p)
       for (std::int64_t c = 0; c < c_padded; c += panel)
         for (std::int64_t d = 0; d < r.channels_out; d += reduce_rows)
-          reduce_tile(rows, g + p * d_padded * rows + d / lanes * lanes * rows + d % lanes, f + (p * c_padded + c) * rows,
-                      padded + p * sum_plane + d * c_padded + c, c_padded);
+          reduce_tile(rows, g + p * d_padded * rows + d / lanes * lanes * rows + d % lanes,
+                      f + (p * c_padded + c) * rows, padded + p * sum_plane + d * c_padded + c, c_padded);
   }
   for (int p = 0; p < r.products; ++p)
     for (std::int64_t d = 0; d < r.channels_out; ++d) {
@@ -325,7 +340,8 @@ bool is_quarter(int order, int products, const float* m, bool transposed, Quarte
 
 template <int G>
 void multiply_dense(const FlashProduct& p, std::int64_t first, std::int64_t last) {
-  multiply_rows(DenseTransform<G>{p.products, p.input}, DenseTransform<G>{p.products, p.output}, p, first, last);
+  multiply_rows(DenseTransform<G>{p.products, p.input}, DenseTransform<G>{p.products, p.output}, p, first,
+                last);
 }
 
 void multiply(const FlashProduct& product, std::int64_t first, std::int64_t last) {
@@ -343,12 +359,14 @@ void multiply(const FlashProduct& product, std::int64_t first, std::int64_t last
 
 template <int G>
 void reduce_dense(const FlashReduction& r, std::int64_t first, std::int64_t last, float* sums, float* bias) {
-  reduce_all_rows(DenseTransform<G>{r.products, r.input}, DenseTransform<G>{r.products, r.output}, r, first, last, sums, bias);
+  reduce_all_rows(DenseTransform<G>{r.products, r.input}, DenseTransform<G>{r.products, r.output}, r, first,
+                  last, sums, bias);
 }
 
 void reduce(const FlashReduction& r, std::int64_t first, std::int64_t last, float* sums, float* bias) {
   QuarterTransform in, out;
-  if (is_quarter(r.order, r.products, r.input, false, in) && is_quarter(r.order, r.products, r.output, false, out))
+  if (is_quarter(r.order, r.products, r.input, false, in) &&
+      is_quarter(r.order, r.products, r.output, false, out))
     return reduce_all_rows(in, out, r, first, last, sums, bias);
   switch (r.order) {
     case 1: return reduce_dense<1>(r, first, last, sums, bias);
@@ -387,29 +405,32 @@ std::int64_t packed_flash_size(int products, std::int64_t channels_in, std::int6
   return products * channels_in * round_up(channels_out, flash_panel());
 }
 
-void pack_flash_weights(int products, std::int64_t channels_in, std::int64_t channels_out, const float* planes,
-                        std::int64_t plane, std::int64_t c_stride, std::int64_t d_stride, float* packed) {
+void pack_flash_weights(int products, std::int64_t channels_in, std::int64_t channels_out,
+                        const float* planes, std::int64_t plane, std::int64_t c_stride, std::int64_t d_stride,
+                        float* packed) {
   const std::int64_t width = flash_panel();
   const std::int64_t blocks = (channels_out + width - 1) / width * products;
-  parallel_for(0, blocks, std::max<std::int64_t>(1, 16384 / (channels_in * width)), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t block = first; block < last; ++block) {
-      const std::int64_t column = block / products * width;
-      const std::int64_t columns = std::min(width, channels_out - column);
-      const float* from = planes + block % products * plane + column * d_stride;
-      float* to = packed + block * channels_in * width;
-      for (std::int64_t c = 0; c < channels_in; ++c, to += width) {
-        for (std::int64_t d = 0; d < columns; ++d) to[d] = from[c * c_stride + d * d_stride];
-        for (std::int64_t d = columns; d < width; ++d) to[d] = 0;
-      }
-    }
-  });
+  parallel_for(0, blocks, std::max<std::int64_t>(1, 16384 / (channels_in * width)),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t block = first; block < last; ++block) {
+                   const std::int64_t column = block / products * width;
+                   const std::int64_t columns = std::min(width, channels_out - column);
+                   const float* from = planes + block % products * plane + column * d_stride;
+                   float* to = packed + block * channels_in * width;
+                   for (std::int64_t c = 0; c < channels_in; ++c, to += width) {
+                     for (std::int64_t d = 0; d < columns; ++d) to[d] = from[c * c_stride + d * d_stride];
+                     for (std::int64_t d = columns; d < width; ++d) to[d] = 0;
+                   }
+                 }
+               });
 }
 
 void flash_multiply(const FlashProduct& product, std::int64_t first, std::int64_t last) {
   HWY_DYNAMIC_DISPATCH(multiply)(product, first, last);
 }
 
-void flash_reduce(const FlashReduction& reduction, std::int64_t first, std::int64_t last, float* sums, float* bias) {
+void flash_reduce(const FlashReduction& reduction, std::int64_t first, std::int64_t last, float* sums,
+                  float* bias) {
   HWY_DYNAMIC_DISPATCH(reduce)(reduction, first, last, sums, bias);
 }
 

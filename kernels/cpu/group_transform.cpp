@@ -56,14 +56,15 @@ void from_planes_rows(int products, const T* m, std::int64_t first, std::int64_t
   }
 }
 
-#define GYRE_TRANSFORM(G, T, SUFFIX)                                                                                  \
-  void to_planes_##SUFFIX(int products, const T* m, std::int64_t first, std::int64_t last, std::int64_t channels,    \
-                          std::int64_t plane, const T* x, T* planes) {                                               \
-    to_planes_rows<G, T>(products, m, first, last, channels, plane, x, planes);                                      \
-  }                                                                                                                  \
-  void from_planes_##SUFFIX(int products, const T* m, std::int64_t first, std::int64_t last, std::int64_t channels,  \
-                            std::int64_t plane, const T* planes, const T* bias, T* y) {                              \
-    from_planes_rows<G, T>(products, m, first, last, channels, plane, planes, bias, y);                              \
+#define GYRE_TRANSFORM(G, T, SUFFIX)                                                                   \
+  void to_planes_##SUFFIX(int products, const T* m, std::int64_t first, std::int64_t last,             \
+                          std::int64_t channels, std::int64_t plane, const T* x, T* planes) {          \
+    to_planes_rows<G, T>(products, m, first, last, channels, plane, x, planes);                        \
+  }                                                                                                    \
+  void from_planes_##SUFFIX(int products, const T* m, std::int64_t first, std::int64_t last,           \
+                            std::int64_t channels, std::int64_t plane, const T* planes, const T* bias, \
+                            T* y) {                                                                    \
+    from_planes_rows<G, T>(products, m, first, last, channels, plane, planes, bias, y);                \
   }
 GYRE_TRANSFORM(1, float, 1_f32)
 GYRE_TRANSFORM(2, float, 2_f32)
@@ -83,8 +84,8 @@ HWY_AFTER_NAMESPACE();
 namespace gyre::kernels::cpu {
 namespace {
 
-#define GYRE_EXPORT(SUFFIX)             \
-  HWY_EXPORT(to_planes_##SUFFIX);       \
+#define GYRE_EXPORT(SUFFIX)       \
+  HWY_EXPORT(to_planes_##SUFFIX); \
   HWY_EXPORT(from_planes_##SUFFIX);
 GYRE_EXPORT(1_f32)
 GYRE_EXPORT(2_f32)
@@ -112,18 +113,20 @@ std::int64_t row_grain(std::int64_t channels, int elements) {
 
 }  // namespace
 
-#define GYRE_PICK(NAME, SUFFIX, ELEMENTS)                                                                           \
-  (ELEMENTS == 1   ? HWY_DYNAMIC_DISPATCH(NAME##_1_##SUFFIX)                                                         \
-   : ELEMENTS == 2 ? HWY_DYNAMIC_DISPATCH(NAME##_2_##SUFFIX)                                                         \
-   : ELEMENTS == 4 ? HWY_DYNAMIC_DISPATCH(NAME##_4_##SUFFIX)                                                         \
+#define GYRE_PICK(NAME, SUFFIX, ELEMENTS)                    \
+  (ELEMENTS == 1   ? HWY_DYNAMIC_DISPATCH(NAME##_1_##SUFFIX) \
+   : ELEMENTS == 2 ? HWY_DYNAMIC_DISPATCH(NAME##_2_##SUFFIX) \
+   : ELEMENTS == 4 ? HWY_DYNAMIC_DISPATCH(NAME##_4_##SUFFIX) \
                    : HWY_DYNAMIC_DISPATCH(NAME##_8_##SUFFIX))
 
 template <class T>
 void to_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, const T* x, T* planes) {
   const auto values = constants<T>(m);
   const auto run = [&] {
-    if constexpr (std::is_same_v<T, float>) return GYRE_PICK(to_planes, f32, m.cols);
-    else return GYRE_PICK(to_planes, f64, m.cols);
+    if constexpr (std::is_same_v<T, float>)
+      return GYRE_PICK(to_planes, f32, m.cols);
+    else
+      return GYRE_PICK(to_planes, f64, m.cols);
   }();
   parallel_for(0, rows, row_grain(channels, m.cols), [&](std::int64_t first, std::int64_t last) {
     run(m.rows, values.data(), first, last, channels, rows * channels, x, planes);
@@ -131,11 +134,14 @@ void to_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, const 
 }
 
 template <class T>
-void from_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, const T* planes, const T* bias, T* y) {
+void from_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, const T* planes, const T* bias,
+                 T* y) {
   const auto values = constants<T>(m);
   const auto run = [&] {
-    if constexpr (std::is_same_v<T, float>) return GYRE_PICK(from_planes, f32, m.rows);
-    else return GYRE_PICK(from_planes, f64, m.rows);
+    if constexpr (std::is_same_v<T, float>)
+      return GYRE_PICK(from_planes, f32, m.rows);
+    else
+      return GYRE_PICK(from_planes, f64, m.rows);
   }();
   parallel_for(0, rows, row_grain(channels, m.rows), [&](std::int64_t first, std::int64_t last) {
     run(m.cols, values.data(), first, last, channels, rows * channels, planes, bias, y);

@@ -27,15 +27,16 @@ Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor
                                EqPlanes& cache) {
   const Tensor dense = dense_matrix(group, w, cache);
   Tensor bias;
-  if (b.defined()) bias = b.unsqueeze(1).expand({b.size(0), group.order()}).reshape({b.size(0) * group.order()});
+  if (b.defined())
+    bias = b.unsqueeze(1).expand({b.size(0), group.order()}).reshape({b.size(0) * group.order()});
   return linear_forward(rows_of(x), dense, bias, &cache.state().naive.packed)
       .reshape({x.size(0), w.size(0), group.order()});
 }
 
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache) {
-  const LinearGrads dense = linear_backward(rows_of(x), dense_matrix(group, w, cache), rows_of(grad), need_x, need_w,
-                                            false, &cache.state().naive.packed);
+  const LinearGrads dense = linear_backward(rows_of(x), dense_matrix(group, w, cache), rows_of(grad), need_x,
+                                            need_w, false, &cache.state().naive.packed);
   LinearGrads grads;
   if (need_x) grads.x = dense.x.reshape(x.shape());
   if (need_w) grads.w = fold_eq_weight(group, dense.w, w.size(0), w.size(1));

@@ -48,9 +48,11 @@ struct Oracle {
     const std::int64_t d_count = w.size(0), order = group.order();
     LinearGrads out{Tensor::zeros(x.shape(), DType::f64), Tensor::zeros(w.shape(), DType::f64),
                     Tensor::zeros({d_count}, DType::f64)};
-    double *dx = out.x.mutable_data<double>(), *dw = out.w.mutable_data<double>(), *db = out.b.mutable_data<double>();
+    double *dx = out.x.mutable_data<double>(), *dw = out.w.mutable_data<double>(),
+           *db = out.b.mutable_data<double>();
     const Tensor dense_x = x.contiguous(), dense_w = w.contiguous(), dense_dy = dy.contiguous();
-    const double *from_x = dense_x.data<double>(), *from_w = dense_w.data<double>(), *g = dense_dy.data<double>();
+    const double *from_x = dense_x.data<double>(), *from_w = dense_w.data<double>(),
+                 *g = dense_dy.data<double>();
     for_each_term([&](std::int64_t i, std::int64_t j, std::int64_t k) {
       dx[i] += g[k] * from_w[j];
       dw[j] += g[k] * from_x[i];
@@ -60,11 +62,14 @@ struct Oracle {
   }
 };
 
-Oracle random_case(const Group& group, std::int64_t n, std::int64_t c, std::int64_t d, bool bias, std::uint64_t address) {
+Oracle random_case(const Group& group, std::int64_t n, std::int64_t c, std::int64_t d, bool bias,
+                   std::uint64_t address) {
   RandomStream stream(17, Purpose::test, address);
   const int order = group.order();
-  return {group, random_normal({n, c, order}, 1, stream, DType::f64), random_normal({d, c, order}, 1, stream, DType::f64),
-          bias ? random_normal({d}, 1, stream, DType::f64) : Tensor(), random_normal({n, d, order}, 1, stream, DType::f64)};
+  return {group, random_normal({n, c, order}, 1, stream, DType::f64),
+          random_normal({d, c, order}, 1, stream, DType::f64),
+          bias ? random_normal({d}, 1, stream, DType::f64) : Tensor(),
+          random_normal({n, d, order}, 1, stream, DType::f64)};
 }
 
 double rel_l2(const Tensor& out, const Tensor& reference) {
@@ -75,21 +80,25 @@ double rel_l2(const Tensor& out, const Tensor& reference) {
     error += (a[i] - b[i]) * (a[i] - b[i]);
     norm += b[i] * b[i];
   }
-  return std::isfinite(error) ? std::sqrt(error / std::max(norm, 1e-300)) : std::numeric_limits<double>::infinity();
+  return std::isfinite(error) ? std::sqrt(error / std::max(norm, 1e-300))
+                              : std::numeric_limits<double>::infinity();
 }
 
 /// Frees a NaN-filled block for the outputs to land in.
 void poison(std::int64_t count) {
-  Tensor block = Tensor::full({std::max<std::int64_t>(1, count)}, std::numeric_limits<double>::quiet_NaN(), DType::f64);
+  Tensor block =
+      Tensor::full({std::max<std::int64_t>(1, count)}, std::numeric_limits<double>::quiet_NaN(), DType::f64);
 }
 
 Tensor as(const Tensor& x, DType dtype) { return x.defined() ? x.to(dtype) : x; }
 
 void check(const Oracle& oracle, const Tensor& y, const LinearGrads& expected, const EqLinearOptions& options,
            DType dtype, double bound) {
-  const Tensor x = as(oracle.x, dtype), w = as(oracle.w, dtype), b = as(oracle.b, dtype), dy = as(oracle.dy, dtype);
-  const std::string what = fmt::format("{} {} {} products, {} x {} w {}", oracle.group.name(), name_of(options.backend),
-                                       options.products, dtype, x.shape().str(), w.shape().str());
+  const Tensor x = as(oracle.x, dtype), w = as(oracle.w, dtype), b = as(oracle.b, dtype),
+               dy = as(oracle.dy, dtype);
+  const std::string what =
+      fmt::format("{} {} {} products, {} x {} w {}", oracle.group.name(), name_of(options.backend),
+                  options.products, dtype, x.shape().str(), w.shape().str());
   EqPlanes cache;
   poison(oracle.dy.numel());
   EXPECT_LE(rel_l2(eq_linear_forward(oracle.group, x, w, b, options, &cache), y), bound) << what;
@@ -134,13 +143,15 @@ TEST_P(EqLinearGroups, StridedInputsAreHonoured) {
   const Tensor wide = random_normal({24, 6, group.order()}, 1, stream, DType::f64);
   const Tensor sliced = wide.slice(0, 0, 24, 2);
   const Tensor turned = random_normal({group.order(), 6, 12}, 1, stream, DType::f64).permute({2, 1, 0});
-  const Tensor expanded = random_normal({1, 6, group.order()}, 1, stream, DType::f64).expand({12, 6, group.order()});
+  const Tensor expanded =
+      random_normal({1, 6, group.order()}, 1, stream, DType::f64).expand({12, 6, group.order()});
   const Tensor w = random_normal({6, 7, group.order()}, 1, stream, DType::f64).transpose(0, 1);
   const Tensor dy = random_normal({7, 12, group.order()}, 1, stream, DType::f64).transpose(0, 1);
   for (const Tensor& x : {sliced, turned, expanded}) {
     const Oracle oracle{group, x, w, o.b, dy};
     EXPECT_LE(rel_l2(eq_linear_forward(group, x, w, o.b, flash), oracle.y()), 1e-12);
-    const LinearGrads grads = eq_linear_backward(group, x, w, dy, true, true, true, flash), expected = oracle.grads();
+    const LinearGrads grads = eq_linear_backward(group, x, w, dy, true, true, true, flash),
+                      expected = oracle.grads();
     EXPECT_LE(rel_l2(grads.x, expected.x), 1e-12);
     EXPECT_LE(rel_l2(grads.w, expected.w), 1e-12);
     EXPECT_LE(rel_l2(grads.b, expected.b), 1e-12);
@@ -181,7 +192,8 @@ TEST(EqLinear, EmptyBatch) {
   for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
     const Tensor x = Tensor::zeros({0, 2, 4});
     EXPECT_EQ(eq_linear_forward(c4, x, w, {}, {backend}).shape(), (Shape{0, 3, 4}));
-    const LinearGrads grads = eq_linear_backward(c4, x, w, Tensor::zeros({0, 3, 4}), true, true, true, {backend});
+    const LinearGrads grads =
+        eq_linear_backward(c4, x, w, Tensor::zeros({0, 3, 4}), true, true, true, {backend});
     EXPECT_EQ(grads.x.shape(), (Shape{0, 2, 4}));
     EXPECT_EQ(grads.w.to_vector(), std::vector<double>(24, 0.0));
     EXPECT_EQ(grads.b.to_vector(), std::vector<double>(3, 0.0));
@@ -283,22 +295,30 @@ std::string error_of(F&& f) {
 TEST(EqLinear, Refusals) {
   const Group& c4 = Group::get("c4");
   const Tensor x = Tensor::zeros({2, 3, 4}), w = Tensor::zeros({5, 3, 4});
-  EXPECT_EQ(error_of<ShapeError>([&] { eq_linear_forward(c4, Tensor::zeros({2, 2, 4}), w, {}); }),
+  EXPECT_EQ(error_of<ShapeError>([&] {
+              eq_linear_forward(c4, Tensor::zeros({2, 2, 4}), w, {});
+            }),
             "eq_linear: input [2, 2, 4] does not fit weight [5, 3, 4]: expected [N, 3, 4]");
-  EXPECT_EQ(error_of<ShapeError>([&] { eq_linear_forward(c4, x, Tensor::zeros({5, 3, 2}), {}); }),
+  EXPECT_EQ(error_of<ShapeError>([&] {
+              eq_linear_forward(c4, x, Tensor::zeros({5, 3, 2}), {});
+            }),
             "eq_linear: weight [5, 3, 2] is not [D, C, 4] of group c4");
-  EXPECT_EQ(error_of<ValueError>([&] { eq_linear_forward(c4, x, w, {}, {EqBackend::flash, 7}); }),
+  EXPECT_EQ(error_of<ValueError>([&] {
+              eq_linear_forward(c4, x, w, {}, {EqBackend::flash, 7});
+            }),
             "products 7: group c4 has forms of 5 and 6 products");
   EXPECT_NE(error_of<ShapeError>([&] { eq_linear_forward(c4, x, w, Tensor::zeros({4})); }), "no error");
   EXPECT_NE(error_of<DTypeError>([&] { eq_linear_forward(c4, x, w.to(DType::f64), {}); }), "no error");
-  EXPECT_EQ(error_of<ValueError>([] { parse_eq_backend("fast"); }), "backend 'fast': expected auto, flash or naive");
+  EXPECT_EQ(error_of<ValueError>([] { parse_eq_backend("fast"); }),
+            "backend 'fast': expected auto, flash or naive");
 }
 
 TEST(EqLinear, KernelsAreNamed) {
   const Group& c4 = Group::get("c4");
   EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::naive}, DType::f32, 64, 32, 32), "naive_onednn");
   EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::flash}, DType::f64, 64, 32, 32), "flash5_eigen");
-  EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::flash, 6}, DType::f32, 64, 32, 32), fmt::format("flash6_{}", cpu::flash_target()));
+  EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::flash, 6}, DType::f32, 64, 32, 32),
+            fmt::format("flash6_{}", cpu::flash_target()));
 }
 
 }  // namespace

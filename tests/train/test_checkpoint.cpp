@@ -72,8 +72,9 @@ TEST_F(CheckpointTest, EveryNumberOfTheStateReadsBackExactly) {
     const auto count = [&](std::int64_t k) {
       return (std::int64_t{1} << 62) + 100 * static_cast<std::int64_t>(i) + k;
     };
-    const TrainingState s{count(0), count(1), count(2), count(3), count(4), count(5), value(0), count(6),
-                          value(1), value(2), count(7), value(3), count(8), value(4), -count(9)};
+    const TrainingState s{count(0), count(1), count(2), count(3), count(4), count(5),
+                          value(0), count(6), value(5), value(6), value(1), value(2),
+                          count(7), value(3), count(8), value(4), -count(9)};
     checkpoint_.state = s;
     TrainingState r;
     {
@@ -87,8 +88,8 @@ TEST_F(CheckpointTest, EveryNumberOfTheStateReadsBackExactly) {
                            s.window_samples, s.window_steps, s.epoch_samples}));
     const auto bits = [](const TrainingState& state) {
       std::vector<std::uint64_t> all;
-      for (const double x :
-           {state.best_top1, state.seconds, state.window_loss, state.window_norm, state.epoch_loss})
+      for (const double x : {state.best_top1, state.last_loss, state.last_top1, state.seconds,
+                             state.window_loss, state.window_norm, state.epoch_loss})
         all.push_back(std::isnan(x) ? 1 : std::bit_cast<std::uint64_t>(x));
       return all;
     };

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "bench/statistics.h"
 #include "core/memory.h"
 #include "core/random.h"
 #include "data/splits.h"
@@ -18,23 +19,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t most_batches = 8;
 constexpr std::int64_t most_batch_bytes = 512 << 20;
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 std::int64_t batches_to_hold(const ModelConfig& model, std::int64_t batch) {
   const std::int64_t bytes = 4 * batch * model.in_channels * model.image_size * model.image_size;
   return std::clamp<std::int64_t>(most_batch_bytes / std::max<std::int64_t>(1, bytes), 1, most_batches);
 }
 
 std::vector<Batch> read_batches(const Config& config, const DataSplits& splits, std::int64_t size) {
-  const Sampler sampler(splits.train->size(), size, config.train.seed, 0, 1, true, true);
+  const Sampler sampler = training_sampler(config, *splits.train);
   const std::int64_t count = std::min(batches_to_hold(config.model, size), sampler.batches());
   Loader loader(splits.train, Pipeline(splits.preprocessing, config.data.augment), sampler, config.train.seed,
                 config.data.workers, config.data.prefetch);

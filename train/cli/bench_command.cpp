@@ -91,6 +91,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   add_common_options(*command, options->common);
   add_pin_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
+  add_bench_op_command(*bench, action);
 }
 
 }  // namespace gyre::cli

@@ -43,6 +43,8 @@ void add_eval_command(CLI::App& app, Action& action);
 void add_predict_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+/// Below `bench`.
+void add_bench_op_command(CLI::App& bench, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 
 void add_json_option(CLI::App& command, bool& json);

@@ -19,7 +19,7 @@ struct Pace {
 Pace measure_pace(const Config& config, const DataSplits& splits);
 
 /// Updates that fit `budget` seconds: evaluation every `eval_every` epochs of `steps` updates, the final
-/// test, the measurement and a reserve of 3 % included. Throws ConfigError if not one fits.
+/// test, the measurement and a reserve of 7 % included. Throws ConfigError if not one fits.
 std::int64_t updates_in(double budget, const Pace& pace, std::int64_t steps, std::int64_t eval_every);
 
 }  // namespace gyre

@@ -1,5 +1,6 @@
 #include "train/interrupt.h"
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 
@@ -7,7 +8,9 @@ namespace gyre {
 namespace {
 
 volatile std::sig_atomic_t signals = 0;
-struct sigaction previous_int, previous_term;
+constexpr std::array handled{SIGINT, SIGTERM, SIGHUP};
+std::array<struct sigaction, handled.size()> previous;
+struct sigaction previous_pipe;
 
 void on_signal(int) {
   signals = signals + 1;
@@ -21,13 +24,14 @@ InterruptScope::InterruptScope() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &previous_int);
-  sigaction(SIGTERM, &action, &previous_term);
+  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &action, &previous[i]);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, &previous_pipe);
 }
 
 InterruptScope::~InterruptScope() {
-  sigaction(SIGINT, &previous_int, nullptr);
-  sigaction(SIGTERM, &previous_term, nullptr);
+  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i], &previous[i], nullptr);
+  sigaction(SIGPIPE, &previous_pipe, nullptr);
 }
 
 bool InterruptScope::requested() const { return signals > 0; }

@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 
 std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs::path& out) {
   const auto newest_of = [](const fs::path& run) {
+    RunDirectory::require_idle(run);  // a running process replaces its checkpoints all the time
     ResumePoint point{run, {}, {}};
     point.checkpoint = CheckpointStore(run / "checkpoints").newest(&point.skipped);
     return point;
@@ -22,9 +23,21 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
     return newest_of(out);
   }
   const fs::path path = fs::path(resume).lexically_normal();
-  if (RunDirectory::holds_run(path)) return newest_of(path);
+  const auto require_same = [&](const fs::path& run) {
+    if (!out.empty() && fs::weakly_canonical(out) != fs::weakly_canonical(run))
+      throw ConfigError(fmt::format("--out {} and --resume {} name different runs; leave one of them out",
+                                    out.string(), resume));
+  };
+  if (RunDirectory::holds_run(path)) {
+    require_same(path);
+    return newest_of(path);
+  }
   const fs::path run = fs::weakly_canonical(path).parent_path().parent_path();
-  if (fs::exists(path / "trainer.json") && RunDirectory::holds_run(run)) return ResumePoint{run, path, {}};
+  if (fs::exists(path / "trainer.json") && RunDirectory::holds_run(run)) {
+    require_same(run);
+    RunDirectory::require_idle(run);
+    return ResumePoint{run, path, {}};
+  }
   throw FileError(fmt::format("{}: neither a run directory nor a checkpoint of one", resume));
 }
 

@@ -183,6 +183,8 @@ std::unique_ptr<RunDirectory> RunDirectory::reopen(const fs::path& path, std::in
   return run;
 }
 
+void RunDirectory::require_idle(const fs::path& path) { const RunLock lock(path); }
+
 bool RunDirectory::holds_run(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_regular_file(path / config_name, unreadable);

@@ -27,6 +27,8 @@ class RunDirectory {
   /// Reopens a run at the state of a checkpoint: records after `updates` are dropped from metrics.jsonl and
   /// summary.csv, so that nothing is missing or repeated.
   static std::unique_ptr<RunDirectory> reopen(const std::filesystem::path& path, std::int64_t updates);
+  /// FileError if another process holds the run in `path`.
+  static void require_idle(const std::filesystem::path& path);
   /// True if `path` holds a run.
   static bool holds_run(const std::filesystem::path& path);
   /// Configuration that the run was started with.

@@ -54,7 +54,11 @@ StepOutcome Learner::step(const Batch& batch, std::int64_t epoch, double rate) {
 }
 
 Sampler training_sampler(const Config& config, const Dataset& dataset) {
-  return Sampler(dataset.size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
+  try {
+    return Sampler(dataset.size(), config.train.batch_size, config.train.seed, 0, 1, true, true);
+  } catch (const ValueError& error) {
+    throw ConfigError(fmt::format("train.batch_size: {}", error.what()));
+  }
 }
 
 ModelConfig fit_model(ModelConfig model, const Dataset& dataset, const Preprocessing& preprocessing) {

@@ -43,7 +43,7 @@ class Learner {
 /// Samples per forward pass where nothing is learned: fills the cores and stays small.
 inline constexpr std::int64_t evaluation_batch = 250;
 
-/// Shuffled whole batches of train.batch_size. Throws ValueError if the data has not one.
+/// Shuffled whole batches of train.batch_size. Throws ConfigError if the data has not one.
 Sampler training_sampler(const Config& config, const Dataset& dataset);
 
 /// The model section with what the data decides: classes, channels and image size. ConfigError where the file

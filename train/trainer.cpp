@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
@@ -27,6 +28,10 @@ void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
     return;
   }
   const double budget = parse_duration(config.train.time_budget);
+  if (!quiet) {
+    fmt::print("calibration: measuring the speed of this machine\n");
+    std::fflush(stdout);
+  }
   const Pace pace = measure_pace(config, splits);
   config.train.updates = updates_in(budget, pace, sampler.batches(), config.train.eval_every);
   if (!quiet)

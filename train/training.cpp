@@ -10,6 +10,9 @@
 #include "train/schedule.h"
 
 namespace gyre {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
@@ -52,7 +55,9 @@ double Training::try_batch() {
 void Training::say(RunDirectory& run, const std::string& line) {
   progress_.clear();
   if (!options_.json) {
-    fmt::print("{}\n", line);
+    // A full or closed standard output does not stop a run, whose records are in its folder.
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
     std::fflush(stdout);
   }
   run.log(line);
@@ -125,10 +130,14 @@ void Training::train_batch(RunDirectory& run, const Batch& batch) {
     ++state_.bad_steps;
     say(run, fmt::format("epoch {} batch {}: loss {}, gradient norm {}: skipped ({} in a row)", state_.epoch,
                          state_.step - 1, outcome.loss, outcome.grad_norm, state_.bad_steps));
-    require<Error>(state_.bad_steps < config_.train.bad_steps,
-                   "{}: {} batches in a row without a finite loss and gradient at update {}; the last good "
-                   "checkpoint is kept",
-                   run.path().string(), state_.bad_steps, state_.updates);
+    require<Error>(
+        state_.bad_steps < config_.train.bad_steps,
+        "{}: {} batches in a row without a finite loss and gradient at update {}; {}", run.path().string(),
+        state_.bad_steps, state_.updates,
+        fs::exists(run.checkpoints().folder() / "last")
+            ? "the last good checkpoint is kept"
+            : fmt::format("no checkpoint was written yet; try a smaller optimizer.learning_rate (now {})",
+                          config_.optimizer.learning_rate));
     return;
   }
   state_.bad_steps = 0;

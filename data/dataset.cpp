@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -23,7 +24,7 @@ Sample Subset::get(std::int64_t i) const {
 std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split_holdout(
     std::shared_ptr<const Dataset> dataset, std::int64_t count, std::uint64_t seed) {
   require<ValueError>(count >= 0 && count < dataset->size(),
-                      "holdout {} of {} training images; allowed are 0 to {}", count, dataset->size(),
+                      "data.holdout: {} of {} training images; allowed are 0 to {}", count, dataset->size(),
                       dataset->size() - 1);
   std::vector<std::int64_t> held = RandomStream(seed, Purpose::split).permutation(dataset->size());
   std::vector<std::int64_t> rest(held.begin() + count, held.end());
@@ -40,6 +41,19 @@ std::shared_ptr<const Dataset> take_first(std::shared_ptr<const Dataset> dataset
   std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
   std::iota(indices.begin(), indices.end(), 0);
   return std::make_shared<Subset>(std::move(dataset), std::move(indices));
+}
+
+void require_data_folder(const std::filesystem::path& folder) {
+  using Type = std::filesystem::file_type;
+  std::error_code error;
+  const Type type = std::filesystem::status(folder, error).type();
+  if (type == Type::directory) return;
+  const std::string reason = type == Type::not_found ? "no such folder"
+                             : type == Type::none    ? error.message()
+                                                     : "not a folder";
+  throw FileError(
+      fmt::format("{}: {} (data.path; give another with --set data.path=DIR or, for eval, --data DIR)",
+                  folder.string(), reason));
 }
 
 }  // namespace gyre

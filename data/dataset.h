@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,5 +57,8 @@ std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split_
     std::shared_ptr<const Dataset> dataset, std::int64_t count, std::uint64_t seed);
 /// The first `count` samples; the dataset itself if count is 0 or reaches its size.
 std::shared_ptr<const Dataset> take_first(std::shared_ptr<const Dataset> dataset, std::int64_t count);
+
+/// FileError naming data.path unless `folder` is a folder.
+void require_data_folder(const std::filesystem::path& folder);
 
 }  // namespace gyre

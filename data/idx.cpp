@@ -121,8 +121,8 @@ Tensor read_idx_images(const fs::path& path) { return read_idx(path, 3); }
 Tensor read_idx_labels(const fs::path& path) { return read_idx(path, 1); }
 
 fs::path find_idx_file(const fs::path& folder, std::string_view stem, int rank) {
+  require_data_folder(folder);
   std::error_code ignored;
-  require<FileError>(fs::is_directory(folder, ignored), "{}: no such folder", folder.string());
   std::string tried;
   for (const char separator : {'-', '.'}) {
     for (const char* suffix : {"", ".gz"}) {

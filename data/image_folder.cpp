@@ -28,7 +28,9 @@ std::vector<std::string> list(const fs::path& folder, bool folders) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const fs::path& folder) : folder_(folder), class_names_(list(folder, true)) {
+ImageFolder::ImageFolder(const fs::path& folder) : folder_(folder) {
+  require_data_folder(folder);
+  class_names_ = list(folder, true);
   require<FileError>(!class_names_.empty(), "{}: no class folders", folder.string());
   std::string empty;
   for (std::size_t label = 0; label < class_names_.size(); ++label) {

@@ -32,6 +32,7 @@ Pair open_idx(const DataConfig& config) {
 Pair open_folders(const DataConfig& config) {
   require<ValueError>(!config.path.empty(), "data.path must name the folder that holds train and val");
   const fs::path root = config.path;
+  require_data_folder(root);
   std::error_code ignored;
   const char* second =
       !fs::exists(root / "val", ignored) && fs::exists(root / "test", ignored) ? "test" : "val";
@@ -69,7 +70,14 @@ Preprocessing preprocessing_of(const DataConfig& config, const Dataset& data) {
   form.std = !config.std.empty() ? config.std
              : folders           ? List{0.229, 0.224, 0.225}
                                  : List{fashion ? 0.3530 : 0.5};
-  form.check();
+  require<ValueError>(form.size >= form.native_size && (form.size - form.native_size) % 2 == 0,
+                      "data.pad_to: images of side {} cannot be padded evenly to {}", form.native_size,
+                      form.size);
+  try {
+    form.check();
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("data.{}", error.what()));  // begins with mean or std
+  }
   return form;
 }
 

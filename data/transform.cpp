@@ -49,11 +49,11 @@ void Preprocessing::check() const {
                       "images of side {} cannot be padded evenly to {}", native_size, size);
   for (const auto& [key, values] : {std::pair("mean", &mean), std::pair("std", &std)}) {
     require<ValueError>(values->size() == static_cast<std::size_t>(channels),
-                        "{} has {} values, images have {} channel{}", key, values->size(), channels,
+                        "{}: {} values, images have {} channel{}", key, values->size(), channels,
                         channels == 1 ? "" : "s");
     for (const double value : *values)
       require<ValueError>(std::isfinite(value) && (key[0] == 'm' || value > 0),
-                          "{} {}; a {} number is needed", key, value, key[0] == 'm' ? "finite" : "positive");
+                          "{}: {}; a {} number is needed", key, value, key[0] == 'm' ? "finite" : "positive");
   }
 }
 
@@ -108,7 +108,7 @@ Pipeline::Pipeline(Preprocessing preprocessing, AugmentConfig augment)
     : preprocessing_(std::move(preprocessing)), augment_(augment) {
   preprocessing_.check();
   require<ValueError>(augment_.crop_padding >= 0 && augment_.crop_padding < preprocessing_.size,
-                      "augment crop_padding {}; allowed are 0 to {}", augment_.crop_padding,
+                      "data.augment.crop_padding: {}; allowed are 0 to {}", augment_.crop_padding,
                       preprocessing_.size - 1);
   normalised_.resize(static_cast<std::size_t>(preprocessing_.channels));
   for (std::size_t c = 0; c < normalised_.size(); ++c)

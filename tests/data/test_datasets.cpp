@@ -81,7 +81,8 @@ TEST(ImageFolder, RefusesFoldersThatHoldNoClasses) {
   EXPECT_EQ(error_of<FileError>([&] { ImageFolder(folder.path()); }),
             folder.path().string() + ": no class folders");
   const auto absent = folder.path() / "absent";
-  EXPECT_THAT(error_of<FileError>([&] { ImageFolder{absent}; }), HasSubstr(absent.string() + ": "));
+  EXPECT_THAT(error_of<FileError>([&] { ImageFolder{absent}; }),
+              HasSubstr(absent.string() + ": no such folder (data.path; "));
 }
 
 TEST(ImageFolder, NamesFilesThatAreNoImages) {
@@ -117,8 +118,8 @@ TEST(Split, HoldoutAndRestPartitionTheData) {
 TEST(Split, RefusesWrongCounts) {
   const auto data = std::make_shared<RandomDataset>(4);
   EXPECT_EQ(error_of<ValueError>([&] { split_holdout(data, 4, 0); }),
-            "holdout 4 of 4 training images; allowed are 0 to 3");
-  EXPECT_THAT(error_of<ValueError>([&] { split_holdout(data, -1, 0); }), HasSubstr("holdout -1"));
+            "data.holdout: 4 of 4 training images; allowed are 0 to 3");
+  EXPECT_THAT(error_of<ValueError>([&] { split_holdout(data, -1, 0); }), HasSubstr("data.holdout: -1"));
   EXPECT_THAT(error_of<ValueError>([&] { Subset(data, {0, 4}); }), HasSubstr("index 4 of a subset"));
   EXPECT_THAT(error_of<ValueError>([&] { Subset(data, {0}).get(1); }),
               HasSubstr("sample 1 of a subset of 1"));
@@ -166,12 +167,13 @@ TEST(OpenData, RefusesConfigurationsThatDoNotFit) {
   EXPECT_EQ(error([](DataConfig& c) { c.dataset = "mnist"; }),
             "data.dataset \"mnist\"; allowed are fashion_mnist, idx and image_folder");
   EXPECT_THAT(error([](DataConfig& c) { c.path = ""; }), HasSubstr("data.path must name"));
-  EXPECT_EQ(error([](DataConfig& c) { c.pad_to = 9; }), "images of side 6 cannot be padded evenly to 9");
+  EXPECT_EQ(error([](DataConfig& c) { c.pad_to = 9; }),
+            "data.pad_to: images of side 6 cannot be padded evenly to 9");
   EXPECT_EQ(error([](DataConfig& c) {
               c.mean = {0.1, 0.2, 0.3};
             }),
-            "mean has 3 values, images have 1 channel");
-  EXPECT_THAT(error([](DataConfig& c) { c.holdout = 20; }), HasSubstr("holdout 20 of 20"));
+            "data.mean: 3 values, images have 1 channel");
+  EXPECT_THAT(error([](DataConfig& c) { c.holdout = 20; }), HasSubstr("data.holdout: 20 of 20"));
   DataConfig config = idx_config(folder);
   config.classes = 3;
   EXPECT_THAT(error_of<FileError>([&] { open_data(config, 1); }),

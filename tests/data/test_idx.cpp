@@ -67,7 +67,12 @@ TEST(Idx, MissingFileNamesWhatWasTried) {
     EXPECT_THAT(text, HasSubstr(name));
   const auto absent = folder.path() / "absent";
   EXPECT_EQ(error_of<FileError>([&] { find_idx_file(absent, "train-images", 3); }),
-            absent.string() + ": no such folder");
+            absent.string() +
+                ": no such folder (data.path; give another with --set data.path=DIR or, for eval, "
+                "--data DIR)");
+  const auto file = folder.write("file", "");
+  EXPECT_THAT(error_of<FileError>([&] { find_idx_file(file, "train-images", 3); }),
+              StartsWith(file.string() + ": not a folder (data.path; "));
 }
 
 TEST(Idx, RefusesWrongMagicNumbers) {

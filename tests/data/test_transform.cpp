@@ -140,7 +140,7 @@ TEST(Pipeline, RefusesWhatIsNoImage) {
   EXPECT_THAT(error_of<ValueError>([] {
                 Pipeline(Preprocessing{1, 4, 4, {0}, {1}}, {4, false, false});
               }),
-              HasSubstr("crop_padding 4; allowed are 0 to 3"));
+              HasSubstr("data.augment.crop_padding: 4; allowed are 0 to 3"));
 }
 
 TEST(Placement, OptionsDoNotDisturbEachOther) {
@@ -195,8 +195,8 @@ TEST(Preprocessing, RefusesBadMaps) {
   EXPECT_EQ(with("mean", "0.1,"), "preprocessing mean: \"\" is no number");
   EXPECT_EQ(with("colour", "red"), "preprocessing has an unknown key colour");
   EXPECT_THAT(with("fit", "stretch"), HasSubstr("fit \"stretch\"; only central_square is known"));
-  EXPECT_EQ(with("mean", "0.1,0.2"), "mean has 2 values, images have 1 channel");
-  EXPECT_THAT(with("std", "0"), HasSubstr("std 0; a positive number is needed"));
+  EXPECT_EQ(with("mean", "0.1,0.2"), "mean: 2 values, images have 1 channel");
+  EXPECT_THAT(with("std", "0"), HasSubstr("std: 0; a positive number is needed"));
   EXPECT_THAT(with("std", "nan"), HasSubstr("a positive number"));
   EXPECT_EQ(with("size", "33"), "images of side 28 cannot be padded evenly to 33");
   EXPECT_EQ(with("size", "26"), "images of side 28 cannot be padded evenly to 26");

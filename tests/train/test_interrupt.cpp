@@ -12,7 +12,7 @@ volatile std::sig_atomic_t outer_calls = 0;
 void outer(int) { outer_calls = outer_calls + 1; }
 
 TEST(Interrupt, ASignalRaisesAFlag) {
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const InterruptScope scope;
     EXPECT_FALSE(scope.requested());
     std::raise(number);

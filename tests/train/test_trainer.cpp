@@ -136,11 +136,21 @@ TEST_F(Trainer, ARunIsNotOverwritten) {
   EXPECT_EQ(last("a").state.updates, 3);
 }
 
+TEST_F(Trainer, RefusesToResumeAnotherRunThanOut) {
+  Config config = this->config();
+  train(config, "a", 3);
+  TrainOptions asked = options("b");
+  asked.resume = run_path("a").string();
+  EXPECT_THAT(error_of<ConfigError>([&] { run_training(config, asked); }),
+              AllOf(HasSubstr("--out"), HasSubstr("--resume")));
+}
+
 TEST_F(Trainer, RefusesABatchLargerThanTheDataBeforeWriting) {
   Config config = this->config();
   config.train.batch_size = 241;
-  EXPECT_THAT(error_of<ValueError>([&] { train(config, "a"); }),
-              AllOf(HasSubstr("240 samples"), HasSubstr("batch 241"), HasSubstr("0 steps")));
+  EXPECT_THAT(error_of<ConfigError>([&] { train(config, "a"); }),
+              AllOf(HasSubstr("train.batch_size"), HasSubstr("240 samples"), HasSubstr("batch 241"),
+                    HasSubstr("0 steps")));
   EXPECT_TRUE(written().empty());
   config.train.batch_size = 240;
   EXPECT_EQ(train(config, "a", 2).updates, 2);

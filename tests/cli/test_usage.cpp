@@ -67,7 +67,7 @@ TEST(Usage, TrainHelpListsEveryKey) {
 }
 
 TEST(Usage, WrongUseIsCodeTwoAndOneLine) {
-  expect_error({}, "gyre --help");
+  expect_error({}, "a command is required (see gyre --help)");
   expect_error({"trian"}, "unknown command trian, did you mean train? (see gyre --help)");
   expect_error({"bench", "tarin"}, "unknown command tarin, did you mean train? (see gyre bench --help)");
   expect_error({"models", "--jsno"}, "unknown option --jsno, did you mean --json? (see gyre models --help)");

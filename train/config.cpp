@@ -69,16 +69,53 @@ void read_section(Config& config, const std::string& section, const YamlNode& no
   }
 }
 
+/// Line of a key of the section `train`, 0 where it is not given.
+int line_in_train(const YamlNode& root, std::string_view key) {
+  for (const YamlNode::Entry& section : root.entries) {
+    if (section.key != "train") continue;
+    for (const YamlNode::Entry& entry : section.value->entries) {
+      if (entry.key == key) return entry.line;
+    }
+  }
+  return 0;
+}
+
+/// One file gives the length of a run once; a stored configuration holds all keys, its updates count.
+void require_one_length(const Config& config, const YamlNode& root, const std::string& origin) {
+  if (config.train.time_budget.empty() || config.train.updates > 0) return;
+  const int epochs = line_in_train(root, "epochs");
+  require<ConfigError>(epochs == 0, "{}:{}: train.time_budget and train.epochs (line {}) exclude each other",
+                       origin, line_in_train(root, "time_budget"), epochs);
+}
+
+/// A length of the run set later replaces those given before.
+void replace_lengths(TrainConfig& train, std::string_view path) {
+  if (path == "train.epochs" || (path == "train.updates" && train.updates > 0)) train.time_budget.clear();
+  if (path == "train.epochs" || (path == "train.time_budget" && !train.time_budget.empty()))
+    train.updates = 0;
+}
+
+bool touches_model(std::span<const std::string> overrides) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [](const std::string& text) { return text.starts_with("model."); });
+}
+
+/// What an error of the model begins with: the file, unless --set changed what the file says.
+std::string model_origin(const std::string& file, std::span<const std::string> overrides) {
+  return touches_model(overrides) ? "with --set" : file;
+}
+
 Config read_config(std::string_view text, const std::string& origin, std::span<const std::string> overrides) {
   const YamlNode::Pointer root = read_yaml(text, origin);
   require<ConfigError>(root->kind != YamlNode::Kind::null, "{}:1: the file holds no configuration", origin);
   Config config;
   read_section(config, "", *root, root->line, [&](int line) { return fmt::format("{}:{}", origin, line); });
+  require_one_length(config, *root, origin);
   for (const std::string& override_text : overrides) apply_override(config, override_text);
   try {
     config.model = resolve(config.model);
   } catch (const Error& error) {
-    throw ConfigError(fmt::format("{}: {}", origin, error.what()));
+    throw ConfigError(fmt::format("{}: {}", model_origin(origin, overrides), error.what()));
   }
   return config;
 }
@@ -93,6 +130,9 @@ std::string print_yaml(const Config& config, const Comment& comment) {
       section = field.section;
       text += fmt::format("{:{}}{}:\n", "", 2 * depth, section.substr(section.rfind('.') + 1));
     }
+    // Not both: a file that gives the two is refused.
+    if (config.train.updates == 0 && !config.train.time_budget.empty() && field.path() == "train.epochs")
+      continue;
     std::string line = fmt::format("{:{}}{}: {}", "", 2 * depth + 2, field.name, field.write(config));
     text += comment(field, std::move(line)) + '\n';
   }
@@ -112,7 +152,7 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
   try {
     validate(config.model);
   } catch (const Error& error) {
-    throw ConfigError(fmt::format("{}: {}", path.string(), error.what()));
+    throw ConfigError(fmt::format("{}: {}", model_origin(path.string(), overrides), error.what()));
   }
   return config;
 }
@@ -147,6 +187,7 @@ void apply_override(Config& config, std::string_view text) {
   } catch (const ValueError& error) {
     throw ConfigError(fmt::format("--set {}: {}: {}", text, path, error.what()));
   }
+  replace_lengths(config.train, path);
 }
 
 std::string config_to_yaml(const Config& config) {
@@ -166,16 +207,24 @@ double parse_duration(std::string_view text) {
   const auto fail = [&] {
     return ValueError(fmt::format("'{}' is not a duration such as 90s, 4m or 1h30m", text));
   };
+  constexpr double longest_hours = 1000;
+  const auto too_long = [&] {
+    return ValueError(fmt::format("'{}' is longer than {}h", text, longest_hours));
+  };
   double seconds = 0;
   std::size_t next_unit = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t length = rest.find_first_not_of("0123456789.");
     if (length == 0 || length == std::string_view::npos) throw fail();
+    const std::string_view number = rest.substr(0, length);
     const auto unit = std::find_if(units.begin() + static_cast<std::ptrdiff_t>(next_unit), units.end(),
                                    [&](const auto& u) { return u.first == rest[length]; });
     if (unit == units.end()) throw fail();
+    // Digits that no double holds are too long as well, not a wrong word.
+    const std::size_t first = std::min(number.find_first_not_of('0'), length);
+    if (std::min(number.find('.'), length) > first + 12) throw too_long();
     try {
-      seconds += unit->second * parse_number<double>(rest.substr(0, length));
+      seconds += unit->second * parse_number<double>(number);
     } catch (const ValueError&) {
       throw fail();
     }
@@ -183,6 +232,7 @@ double parse_duration(std::string_view text) {
     rest.remove_prefix(length + 1);
   }
   if (!(seconds > 0)) throw fail();
+  if (seconds > longest_hours * 3600) throw too_long();
   return seconds;
 }
 

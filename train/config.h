@@ -70,18 +70,19 @@ struct Config {
 };
 
 /// Reads a YAML file, then applies `overrides` ("section.key=value") in order. ConfigError for anything that
-/// is missing, unknown, given twice, of the wrong type or out of range.
+/// is missing, unknown, given twice, of the wrong type or out of range, and for both train.time_budget and
+/// train.epochs in one file without train.updates.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 /// The same from text; `origin` stands for the file in errors.
 Config parse_config(std::string_view text, const std::string& origin);
-/// Sets one key from "section.key=value".
+/// Sets one key from "section.key=value". Of train.epochs, time_budget and updates, the one set last counts.
 void apply_override(Config& config, std::string_view text);
 /// All sections and keys as YAML; parse_config gives back the same values, bit for bit.
 std::string config_to_yaml(const Config& config);
 /// One line per key: default, legal values and meaning.
 std::string config_help();
 
-/// Seconds of "90s", "4m", "1h30m", "0.5h"; throws ValueError for other texts and for 0.
+/// Seconds of "90s", "4m", "1h30m", "0.5h"; throws ValueError for other texts, 0 and more than 1000h.
 double parse_duration(std::string_view text);
 
 }  // namespace gyre

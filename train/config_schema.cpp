@@ -79,9 +79,12 @@ void add_data(std::vector<ConfigField>& fields) {
       .number("image_size", &S::image_size, Count{0, 65536},
               "side that pictures are resized to; 0: the data's own")
       .number("pad_to", &S::pad_to, Count{0, 65536}, "side after padding with zeros; 0: none")
-      .list("mean", &S::mean, Reals{-1e3, 1e3}, "per channel, of values in [0, 1]; empty: the data's own")
+      .list("mean", &S::mean, Reals{-1e3, 1e3},
+            "per channel, of values in [0, 1]; empty: the dataset's usual values (fashion_mnist its own, "
+            "image_folder ImageNet's, idx 0.5)")
       .list("std", &S::std, Reals{.low = 0, .high = 1e3, .open_low = true},
-            "per channel; empty: the data's own")
+            "per channel; empty: the dataset's usual values (fashion_mnist its own, image_folder ImageNet's, "
+            "idx 0.5)")
       .number("workers", &S::workers, Count{0, 256}, "loader threads; 0: load on the training thread")
       .number("prefetch", &S::prefetch, Count{1, 1024}, "batches prepared ahead")
       .number("limit_train", &S::limit_train, Integers{0, 1'000 * million}, "first N training images; 0: all")
@@ -129,9 +132,11 @@ void add_train(std::vector<ConfigField>& fields) {
   using S = TrainConfig;
   Section(
       fields, "train", [](auto& c) -> auto& { return c.train; })
-      .number("epochs", &S::epochs, Integers{1, million}, "passes over the training data")
+      .number("epochs", &S::epochs, Integers{1, million},
+              "passes over the training data; replaced by time_budget")
       .text("time_budget", &S::time_budget, "90s, 4m, 1h30m",
-            "length of the run in place of epochs; turned into updates once, at the start", check_time_budget)
+            "length of the run in place of epochs, at most 1000h; turned into updates once, at the start",
+            check_time_budget)
       .number("updates", &S::updates, Integers{0, million * million},
               "length of the run; 0: from time_budget or epochs")
       .number("batch_size", &S::batch_size, Integers{1, 65536}, "samples per update")

@@ -174,6 +174,46 @@ TEST(Config, OverrideErrorsNameTheText) {
   EXPECT_EQ(set_error("train.epochs="), "--set train.epochs=: train.epochs: '' is not a whole number");
 }
 
+TEST(Config, OneFileGivesTheLengthOnce) {
+  EXPECT_EQ(error_of("train:\n  epochs: 3\n  seed: 1\n  time_budget: 5m\n"),
+            "x.yaml:4: train.time_budget and train.epochs (line 2) exclude each other");
+  EXPECT_EQ(error_of("train: {epochs: 3, time_budget: \"\"}\n"), "no error");
+  EXPECT_EQ(error_of("train: {epochs: 3, time_budget: 5m, updates: 0}\n").substr(0, 9), "x.yaml:1:");
+  EXPECT_EQ(error_of("train: {epochs: 3, time_budget: 5m, updates: 9}\n"), "no error");
+  const Config config = parse_config("train: {time_budget: 5m}\n", "x.yaml");
+  EXPECT_EQ(parse_config(config_to_yaml(config), "saved.yaml").train.time_budget, "5m");
+}
+
+TEST(Config, TheLengthSetLastCounts) {
+  Config config = parse_config("train: {time_budget: 5m}\n", "x.yaml");
+  apply_override(config, "train.epochs=3");
+  EXPECT_EQ(config.train.time_budget, "");
+  EXPECT_EQ(config.train.epochs, 3);
+  apply_override(config, "train.updates=70");
+  EXPECT_EQ(config.train.updates, 70);
+  apply_override(config, "train.time_budget=4m");
+  EXPECT_EQ(config.train.updates, 0);
+  EXPECT_EQ(config.train.time_budget, "4m");
+  apply_override(config, "train.updates=70");
+  EXPECT_EQ(config.train.time_budget, "");
+  apply_override(config, "train.time_budget=");
+  EXPECT_EQ(config.train.updates, 70);
+  apply_override(config, "train.epochs=4");
+  EXPECT_EQ(config.train.updates, 0);
+}
+
+TEST(Config, DurationsEndAtAThousandHours) {
+  EXPECT_EQ(parse_duration("1000h"), 3.6e6);
+  EXPECT_EQ(error_of("train:\n  time_budget: 2000h\n"),
+            "x.yaml:2: train.time_budget: '2000h' is longer than 1000h");
+  for (const std::string& text :
+       {std::string(400, '9') + "s", std::string("9999999999999d"), std::string("1000h1s")})
+    EXPECT_EQ(
+        set_error("train.time_budget=" + text),
+        fmt::format("--set train.time_budget={0}: train.time_budget: '{0}' is longer than 1000h", text));
+  EXPECT_EQ(parse_duration(std::string(400, '0') + "5s"), 5);
+}
+
 /// Every key set to something else than its default.
 std::string unusual_yaml() {
   return "model: {name: vit, image_size: 48, in_channels: 3, patch_size: 4, width: 96, depth: 5, heads: 3, "

@@ -181,6 +181,13 @@ fs::path find_checkpoint(const fs::path& path) {
     if (is_there(place / manifest_name)) return place;
   }
   if (const auto newest = CheckpointStore(start / "checkpoints").newest()) return *newest;
+  // A checkpoint that lost its manifest, or a link to one that is gone.
+  std::error_code unreadable;
+  for (const fs::path& place : places) {
+    const bool damaged =
+        place == start ? is_there(start / model_name) : fs::exists(fs::symlink_status(place, unreadable));
+    require<FileError>(!damaged, "{}: missing", (place / manifest_name).string());
+  }
   throw FileError(fmt::format("{}: no checkpoint here: looked for {}, {} and {}", path.string(),
                               (places[0] / manifest_name).string(), places[1].string(), places[2].string()));
 }

@@ -39,8 +39,9 @@ TEST(Json, EveryCommandPrintsItsKeys) {
   const std::string picture = folder.write("a.pgm", "P5\n8 8\n255\n" + test::random_bytes(64, 1)).string();
 
   const json train = parsed({"train", yaml, "--out", run, "--json"});
-  EXPECT_THAT(keys(train), UnorderedElementsAre("run", "steps", "epochs", "best", "last", "test",
+  EXPECT_THAT(keys(train), UnorderedElementsAre("run", "complete", "steps", "epochs", "best", "last", "test",
                                                 "images_per_s", "peak_memory_mb"));
+  EXPECT_EQ(train.at("complete"), true);
   EXPECT_THAT(keys(train.at("best")), UnorderedElementsAre("epoch", "top1"));
   EXPECT_THAT(keys(train.at("last")), UnorderedElementsAre("loss", "top1"));
   EXPECT_EQ(train.at("run"), run);
@@ -82,6 +83,19 @@ TEST(Json, EveryCommandPrintsItsKeys) {
     EXPECT_THAT(keys(row),
                 UnorderedElementsAre("impl", "kernels", "images_per_s", "ms_per_step", "ms_min", "ms_max",
                                      "ratio_to_standard", "ratio_to_naive", "peak_memory_mb"));
+}
+
+TEST(Json, ConfigurationHasTypedValues) {
+  const json config =
+      parsed({"config", "--json", "--set", "data.path=a \"b\"", "--set", "data.mean=[0.5, .25]"});
+  EXPECT_THAT(keys(config),
+              UnorderedElementsAre("model", "data", "optimizer", "schedule", "train", "checkpoint"));
+  EXPECT_EQ(config.at("train").at("epochs"), 10);
+  EXPECT_EQ(config.at("train").at("time_budget"), "");
+  EXPECT_EQ(config.at("optimizer").at("nesterov"), false);
+  EXPECT_EQ(config.at("data").at("path"), "a \"b\"");
+  EXPECT_EQ(config.at("data").at("mean"), json::parse("[0.5, 0.25]"));
+  EXPECT_EQ(config.at("data").at("augment").at("flip"), false);
 }
 
 TEST(Json, FailuresPrintOneLineAndNoJson) {

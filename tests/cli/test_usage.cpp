@@ -101,7 +101,14 @@ TEST(Usage, MissingDeviceIsAFailureWithItsReason) {
   if (reason.empty()) GTEST_SKIP() << "a CUDA device answers here";
   const TemporaryFolder folder;
   expect_error({"train", folder.write("c.yaml", "train: {epochs: 1}\n"), "--device", "cuda"}, reason, 1);
-  expect_error({"train", folder.write("d.yaml", "train: {epochs: 1}\n"), "--device", "tpu"}, "tpu", 1);
+}
+
+TEST(Usage, UnknownDevicesAndProductsAreWrongUse) {
+  const TemporaryFolder folder;
+  const std::string yaml = folder.write("c.yaml", "train: {epochs: 1}\n");
+  for (const char* device : {"gpu", "cuda:", "cuda:x", ""})
+    expect_error({"train", yaml, std::string("--device=") + device}, "--device");
+  expect_error({"bench", "op", "--products", "3"}, "--products: 3 is not one of 0, 5, 6 of group c4");
 }
 
 TEST(Usage, FullStandardOutputIsAFailure) {

@@ -79,6 +79,12 @@ int run(Options& options) {
   } catch (const ValueError& error) {
     throw UsageError(fmt::format("--channels: {}", error.what()));
   }
+  const Group& group = Group::get(options.bench.group);
+  const int fewest = group.fewest_form().products(), plain = group.plain_form().products();
+  const int products = options.bench.products;
+  require<UsageError>(products == 0 || products == fewest || products == plain,
+                      "--products: {} is not one of 0, {}, {} of group {}", products, fewest, plain,
+                      options.bench.group);
   prepare_cpu(options.common, 0, true, "bench op");
   const BenchOpResult result = bench_op(options.bench);
   if (options.common.json) {

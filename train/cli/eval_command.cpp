@@ -86,6 +86,7 @@ void add_eval_command(CLI::App& app, Action& action) {
                     "also turn all images by 90, 180 and 270 degrees (default: off)");
   add_common_options(*command, options->common);
   add_backend_option(*command, options->common);
+  add_pin_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

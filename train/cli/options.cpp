@@ -27,6 +27,15 @@ void add_parsed(CLI::App& command, const std::string& name, T& target, const Ran
       ->type_name("N");
 }
 
+/// A device that no machine has is wrong use; one that this machine lacks is a failure.
+void require_device_name(std::string_view name) {
+  constexpr std::string_view prefix = "cuda:";
+  const bool numbered = name.starts_with(prefix) && name.size() > prefix.size() &&
+                        name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+  require<UsageError>(name == "auto" || name == "cpu" || name == "cuda" || numbered,
+                      "--device: '{}' is not one of auto, cpu, cuda, cuda:N", name);
+}
+
 }  // namespace
 
 void add_number(CLI::App& command, const std::string& name, int& target, const Range<int>& range,
@@ -122,6 +131,7 @@ std::string explain(const CLI::App& app, const std::string& parser_message) {
 }
 
 Device prepare_machine(const CommonOptions& options, int configured, bool pin) {
+  require_device_name(options.device);
   const int threads = options.threads > 0 ? options.threads : configured;
   if (threads > 0) set_num_threads(threads);
   const char* allowed = std::getenv("GYRE_PIN");

@@ -25,6 +25,7 @@ nlohmann::ordered_json reached(T value) {
 void print_json(const TrainResult& result) {
   const nlohmann::ordered_json json{
       {"run", result.run.string()},
+      {"complete", result.test_top1 >= 0},  // the test comes last
       {"steps", result.updates},
       {"epochs", result.epochs},
       {"best", {{"epoch", reached(result.best_epoch)}, {"top1", reached(result.best_top1)}}},

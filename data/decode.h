@@ -9,10 +9,11 @@
 
 namespace gyre {
 
-/// u8 [3, H, W] RGB from JPEG, PNG and whatever else OpenCV reads, chosen by content, never by file name.
+/// u8 [3, H, W] RGB from JPEG, PNG, WebP, TIFF, BMP and PPM, chosen by content, never by file name.
 /// Grey is repeated, CMYK and YCCK are converted, alpha is dropped, 16 bits become 8. Pictures are turned by
 /// their EXIF tag, as viewers show them; a broken EXIF block is ignored. A cut-off or damaged file is an
-/// error: FileError, "NAME: reason". A JPEG or PNG may have up to 2^27 pixels.
+/// error: FileError, "NAME: reason", and nothing is written to standard error. A JPEG or PNG may have up to
+/// 2^27 pixels.
 Tensor decode_image(std::string_view bytes, const std::string& name);
 Tensor load_image(const std::filesystem::path& path);
 
@@ -22,7 +23,7 @@ inline constexpr std::string_view png_signature = "\x89PNG\r\n\x1a\n";
 /// decode_image for bytes that begin like a JPEG.
 Tensor decode_jpeg(std::string_view bytes, const std::string& name);
 /// The chunks of a PNG that carry pixels or orientation; FileError if the file is cut off or a checksum
-/// differs. The rest is left out because libpng prints warnings about it.
+/// differs or its header is wrong. The rest is left out because libpng prints warnings about it.
 std::string essential_png(std::string_view bytes, const std::string& name);
 /// Orientation tag of a TIFF structure as EXIF holds it; 1 if absent or damaged.
 int exif_orientation(std::string_view tiff);

@@ -174,6 +174,41 @@ TEST(Decode, RefusesEnormousPictures) {
             "x: 16384 x 8193 pixels; at most 134217728 are read");
 }
 
+/// The error of a picture; nothing else may be printed.
+std::string quiet_error(const std::string& bytes) {
+  ::testing::internal::CaptureStderr();
+  std::string text = error_of<FileError>([&] { decode_image(bytes, "x"); });
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  return text;
+}
+
+TEST(Decode, DamagedFilesOfKnownFormatsAreNamedInOneLine) {
+  const cv::Mat picture = to_bgr(random_image(3, 24, 24, 6));
+  for (const auto& [suffix, format] :
+       {std::pair(".bmp", "BMP"), std::pair(".tiff", "TIFF"), std::pair(".webp", "WebP")}) {
+    const std::string bytes = encode(suffix, picture);
+    for (const std::size_t size : {std::size_t{16}, std::size_t{60}, bytes.size() / 2})
+      EXPECT_EQ(quiet_error(bytes.substr(0, size)), std::string("x: damaged or cut-off ") + format) << size;
+  }
+  EXPECT_EQ(quiet_error("\x89PNG"), "x: damaged or cut-off PNG");
+  EXPECT_EQ(quiet_error("GIF89a..."),
+            "x: GIF pictures are not supported; JPEG, PNG, WebP, TIFF, BMP and PPM are");
+}
+
+TEST(Decode, WrongPngHeadersAreErrorsInOneLine) {
+  const auto with = [](std::size_t at, const std::string& change) {
+    std::string png = encode(".png", to_bgr(random_image(3, 4, 5, 7)));
+    png.replace(at, change.size(), change);
+    const auto sum = crc32(0, reinterpret_cast<const Bytef*>(png.data() + 12), 17);
+    png.replace(29, 4, test::big_endian(static_cast<std::uint32_t>(sum)));
+    return quiet_error(png);
+  };
+  EXPECT_EQ(with(16, test::big_endian(0)), "x: damaged PNG (0 x 4 pixels)");
+  EXPECT_EQ(with(20, test::big_endian(0)), "x: damaged PNG (5 x 0 pixels)");
+  for (const std::size_t at : {24U, 25U, 26U, 27U, 28U})
+    EXPECT_EQ(with(at, "\x07"), "x: damaged PNG (header)");
+}
+
 TEST(Decode, DamagedJpegDataAreAnError) {
   std::string bytes = write_jpeg(flat({9, 99, 199}, 64 * 64), 64, 64);
   for (std::size_t i = bytes.size() - 60; i < bytes.size() - 2; ++i) bytes[i] = '\xff';

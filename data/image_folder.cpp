@@ -1,6 +1,8 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <system_error>
 
 #include "core/error.h"
@@ -12,14 +14,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Names inside `folder` that do not begin with a dot, in byte order: folders or else files.
+bool names_picture(const fs::path& file) {
+  static constexpr std::array<std::string_view, 10> known{".jpg",  ".jpeg", ".png", ".webp", ".tif",
+                                                          ".tiff", ".bmp",  ".ppm", ".pgm",  ".pnm"};
+  std::string extension = file.extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return std::find(known.begin(), known.end(), extension) != known.end();
+}
+
+/// Names inside `folder` that do not begin with a dot, in byte order: folders or else files of pictures.
 std::vector<std::string> list(const fs::path& folder, bool folders) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code dangling;  // counts as a file, which fails by name when it is read
     const std::string name = it->path().filename().string();
-    if (!name.starts_with('.') && it->is_directory(dangling) == folders) names.push_back(name);
+    if (name.starts_with('.') || it->is_directory(dangling) != folders) continue;
+    if (folders || names_picture(name)) names.push_back(name);
   }
   require<FileError>(!error, "{}: {}", folder.string(), error.message());
   std::sort(names.begin(), names.end());

@@ -9,11 +9,12 @@
 namespace gyre {
 
 /// Images in one sub-folder per class, decoded when asked for: u8 [3, H, W] RGB of any size.
-/// Classes and files stand in byte order of their names ("1", "10", "2"); names that begin with a dot are
-/// ignored.
+/// Classes and files stand in byte order of their names ("1", "10", "2"). Taken are files whose extension, in
+/// any case, is jpg, jpeg, png, webp, tif, tiff, bmp, ppm, pgm or pnm; other files and names that begin with
+/// a dot are ignored.
 class ImageFolder : public Dataset {
  public:
-  /// FileError if the folder is missing, has no class folders, or some of them are empty (named).
+  /// FileError if the folder is missing, has no class folders, or some of them hold no picture (named).
   explicit ImageFolder(const std::filesystem::path& folder);
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   /// FileError naming the file if it cannot be decoded.

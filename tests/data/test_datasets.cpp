@@ -67,10 +67,24 @@ TEST(ImageFolder, ClassesAndFilesInByteOrder) {
   }
 }
 
+TEST(ImageFolder, TakesOnlyExtensionsOfPictures) {
+  const TempFolder folder;
+  const std::vector<std::string> taken{"a.jpg",  "b.JPEG", "c.Png", "d.webp", "e.tif",
+                                       "f.tiff", "g.bmp",  "h.ppm", "i.pgm",  "j.PNM"};
+  for (const std::string& name : taken) folder.write("class/" + name, png(1));
+  for (const char* name : {"Thumbs.db", "labels.txt", "k.png.part", "png", "l.gif"})
+    folder.write(std::string("class/") + name, "no image");
+  const ImageFolder data(folder.path());
+  ASSERT_EQ(data.size(), 10);
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    EXPECT_EQ(data.path(i).filename(), taken[static_cast<std::size_t>(i)]);
+}
+
 TEST(ImageFolder, RefusesEmptyClassesByName) {
   const TempFolder folder;
   folder.write("full/a.png", png(1));
   folder.write("empty/.hidden", "");
+  folder.write("empty/notes.txt", "");
   folder.write("hollow/inner/a.png", png(1));
   EXPECT_EQ(error_of<FileError>([&] { ImageFolder(folder.path()); }),
             folder.path().string() + ": class folders without images: empty, hollow");

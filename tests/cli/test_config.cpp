@@ -65,6 +65,8 @@ TEST(ConfigErrors, AreCodeTwoWithFileAndLine) {
   EXPECT_THAT(config_error(folder, "train: [\n"), HasSubstr(file + ":"));
   EXPECT_THAT(config_error(folder, "model:\n  width: 30\n"),
               HasSubstr("model.width 30 is not a multiple of 4"));
+  EXPECT_THAT(config_error(folder, "train:\n  epochs: 1\n", {"--set", "model.width=66"}),
+              testing::StartsWith("gyre: error: with --set: model.width 66 "));
   EXPECT_EQ(config_error(folder, "train:\n  epochs: 1\n", {"--set", "train.epochs=x"}),
             "gyre: error: --set train.epochs=x: train.epochs: 'x' is not a whole number\n");
   EXPECT_EQ(config_error(folder, "train:\n  epochs: 1\n", {"--set", "optimizer.betal=0.5"}),

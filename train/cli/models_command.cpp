@@ -39,8 +39,9 @@ std::vector<Entry> entries_of(const Options& options) {
       for (const std::string& text : options.overrides) apply_override(config, text);
       try {
         config.model = resolve(config.model);
+        validate(config.model);
       } catch (const Error& error) {
-        throw UsageError(error.what());
+        throw UsageError(fmt::format("{}{}", options.overrides.empty() ? "" : "with --set: ", error.what()));
       }
     }
     entries.push_back({name, config.model});

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "autograd/variable.h"
+#include "core/error.h"
 #include "data/decode.h"
 #include "data/transform.h"
 #include "kernels/softmax.h"
@@ -13,14 +14,27 @@
 namespace gyre {
 namespace {
 
-/// f32 [B, channels, size, size].
-Tensor load_batch(std::span<const std::filesystem::path> files, const Preprocessing& preprocessing) {
-  const auto count = static_cast<std::int64_t>(files.size());
-  Tensor batch = Tensor::empty({count, preprocessing.channels, preprocessing.size, preprocessing.size});
-  for (std::int64_t i = 0; i < count; ++i) {
-    batch.select(0, i).copy_(preprocess_image(load_image(files[static_cast<std::size_t>(i)]), preprocessing));
+/// Pictures that can be read, as model input f32 [channels, size, size] each; of the others, the error is
+/// put into their prediction.
+std::vector<Tensor> load_pictures(std::span<Prediction> predictions, const Preprocessing& preprocessing) {
+  std::vector<Tensor> pictures;
+  for (Prediction& prediction : predictions) {
+    try {
+      pictures.push_back(preprocess_image(load_image(prediction.file), preprocessing));
+    } catch (const FileError& error) {
+      prediction.error = error.what();
+    }
   }
-  return batch;
+  return pictures;
+}
+
+/// f32 [B, channels, size, size] of B > 0 pictures.
+Tensor stack(std::span<const Tensor> parts) {
+  const Shape& one = parts[0].shape();
+  Tensor whole = Tensor::empty({static_cast<std::int64_t>(parts.size()), one[0], one[1], one[2]});
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    whole.select(0, static_cast<std::int64_t>(i)).copy_(parts[i]);
+  return whole;
 }
 
 /// The `top` largest of `probabilities` [K]; of equal ones the lower index first.
@@ -51,17 +65,20 @@ std::vector<Prediction> predict(const PredictOptions& options) {
   if (options.backend) model->set_backend(*options.backend);
   model->eval();
   const NoGrad no_grad;
-  std::vector<Prediction> predictions;
-  const std::span<const std::filesystem::path> files = options.images;
-  for (std::size_t first = 0; first < files.size();) {
-    const std::size_t count = std::min(files.size() - first, static_cast<std::size_t>(options.batch_size));
-    const Tensor batch = load_batch(files.subspan(first, count), checkpoint.preprocessing);
-    const Tensor probabilities = kernels::softmax_forward((*model)(Variable(batch)).data());
-    for (std::size_t i = 0; i < count; ++i) {
-      const Tensor row = probabilities.select(0, static_cast<std::int64_t>(i));
-      predictions.push_back({files[first + i], best_classes(row, checkpoint.class_names, options.top)});
+  std::vector<Prediction> predictions(options.images.size());
+  for (std::size_t i = 0; i < predictions.size(); ++i) predictions[i].file = options.images[i];
+  const auto batch_size = static_cast<std::size_t>(options.batch_size);
+  for (std::span<Prediction> rest = predictions; !rest.empty();) {
+    const std::span<Prediction> part = rest.first(std::min(rest.size(), batch_size));
+    rest = rest.subspan(part.size());
+    const std::vector<Tensor> pictures = load_pictures(part, checkpoint.preprocessing);
+    if (pictures.empty()) continue;
+    const Tensor probabilities = kernels::softmax_forward((*model)(Variable(stack(pictures))).data());
+    std::int64_t row = 0;
+    for (Prediction& prediction : part) {
+      if (!prediction.error.empty()) continue;
+      prediction.classes = best_classes(probabilities.select(0, row++), checkpoint.class_names, options.top);
     }
-    first += count;
   }
   return predictions;
 }

@@ -27,11 +27,12 @@ struct ClassProbability {
 
 struct Prediction {
   std::filesystem::path file;
-  std::vector<ClassProbability> classes;  ///< most probable first
+  std::vector<ClassProbability> classes;  ///< most probable first; empty if the picture cannot be read
+  std::string error;                      ///< why it cannot, one line that begins with the file; else empty
 };
 
-/// Classifies pictures of any size with the checkpoint's own preprocessing. Throws FileError for a picture or
-/// checkpoint that cannot be read.
+/// Classifies pictures of any size with the checkpoint's own preprocessing; one prediction per picture, in
+/// their order. Throws FileError for a checkpoint that cannot be read.
 std::vector<Prediction> predict(const PredictOptions& options);
 
 }  // namespace gyre

@@ -138,7 +138,26 @@ TEST_F(Run, TrainEvalPredict) {
 
   const Outcome broken = run_gyre({"predict", run_, folder_.write("broken.png", "\x89PNG")});
   EXPECT_EQ(broken.code, 1);
-  EXPECT_THAT(broken.err, HasSubstr("broken.png"));
+  EXPECT_EQ(broken.out, "");
+  EXPECT_EQ(broken.err, fmt::format("gyre: error: {}: damaged or cut-off PNG\n", folder_ / "broken.png"));
+
+  // Bad pictures do not lose the good ones.
+  const std::vector<std::string> mixed{"predict", run_, middle, folder_ / "broken.png", edge, "--top", "1"};
+  const Outcome text = run_gyre(mixed);
+  EXPECT_EQ(text.code, 1);
+  EXPECT_THAT(text.out, ::testing::AllOf(HasSubstr(middle + "\n"), HasSubstr(edge + "\n")));
+  EXPECT_EQ(text.err, broken.err);
+  std::vector<std::string> as_json = mixed;
+  as_json.push_back("--json");
+  const Outcome partial = run_gyre(as_json);
+  EXPECT_EQ(partial.code, 1);
+  EXPECT_EQ(partial.err, broken.err);
+  const json entries = json::parse(partial.out).at("predictions");
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[0], predictions[0]);
+  EXPECT_EQ(entries[1], (json{{"file", folder_ / "broken.png"},
+                              {"error", (folder_ / "broken.png") + ": damaged or cut-off PNG"}}));
+  EXPECT_EQ(entries[2].at("classes")[0].at("index"), 1);
 }
 
 TEST_F(Run, TextForPeopleHasNoControlCharactersInAPipe) {

@@ -1,3 +1,4 @@
+#include <cstdio>
 
 #include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,10 @@ struct Options {
 void print_json(const std::vector<Prediction>& predictions) {
   auto list = nlohmann::ordered_json::array();
   for (const Prediction& prediction : predictions) {
+    if (!prediction.error.empty()) {
+      list.push_back({{"file", prediction.file.string()}, {"error", prediction.error}});
+      continue;
+    }
     auto classes = nlohmann::ordered_json::array();
     for (const ClassProbability& c : prediction.classes) {
       classes.push_back({{"index", c.index}, {"name", c.name}, {"probability", c.probability}});
@@ -31,11 +36,26 @@ void print_json(const std::vector<Prediction>& predictions) {
 
 void print_text(const std::vector<Prediction>& predictions) {
   for (const Prediction& prediction : predictions) {
+    if (!prediction.error.empty()) continue;
     fmt::print("{}\n", prediction.file.string());
     for (const ClassProbability& c : prediction.classes) {
       fmt::print("  {:6.2f} %  {:>4}  {}\n", 100 * c.probability, c.index, c.name);
     }
   }
+}
+
+/// One line on standard error per picture that could not be read; true if there are any.
+bool print_errors(const std::vector<Prediction>& predictions) {
+  bool any = false;
+  std::fflush(stdout);
+  for (const Prediction& prediction : predictions) {
+    if (prediction.error.empty()) continue;
+    any = true;
+    std::string text = prediction.error;
+    for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;  // file names may hold any
+    fmt::print(stderr, "gyre: error: {}\n", text);
+  }
+  return any;
 }
 
 int run(Options& options) {
@@ -50,7 +70,7 @@ int run(Options& options) {
   } else {
     print_text(predictions);
   }
-  return success;
+  return print_errors(predictions) ? failure : success;
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ TEST(BenchTrain, RefusesWhatDoesNotFit) {
   test::write_tiny_data(data);
   BenchTrainOptions options = tiny_options(data.path());
   options.config.train.batch_size = 5000;
-  EXPECT_THAT(test::error_of<ValueError>([&] { bench_train(options); }),
-              HasSubstr("240 samples, batch 5000"));
+  EXPECT_THAT(test::error_of<ConfigError>([&] { bench_train(options); }),
+              HasSubstr("train.batch_size: 240 samples, batch 5000"));
   options = tiny_options(data.path());
   options.config.model.classes = 9;
   options.config.model.given.insert("classes");

@@ -106,9 +106,9 @@ TEST(Json, FailuresPrintOneLineAndNoJson) {
   const std::string large = folder.write("large.yaml", config_to_yaml(config)).string();
   config.data.path = (folder.path() / "nowhere").string();
   const std::string lost = folder.write("lost.yaml", config_to_yaml(config)).string();
-  for (const std::string& yaml : {large, lost}) {
+  for (const auto& [yaml, code] : {std::pair(large, 2), std::pair(lost, 1)}) {
     const Outcome outcome = run_gyre({"train", yaml, "--out", (folder.path() / "run").string(), "--json"});
-    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.code, code);
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err, testing::StartsWith("gyre: error: "));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;

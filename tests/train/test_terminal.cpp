@@ -78,7 +78,7 @@ TEST(Terminal, ProgressIsSilentInAFile) {
 TEST(Terminal, ProgressRedrawsOneLineOnATerminal) {
   setenv("TERM", "xterm", 1);
   const int master = posix_openpt(O_RDWR | O_NOCTTY);
-  ASSERT_GE(master, 0);
+  if (master < 0) GTEST_SKIP() << "no pseudo-terminals here: /dev/pts is not mounted";
   ASSERT_EQ(grantpt(master) | unlockpt(master), 0);
   std::FILE* file = std::fopen(ptsname(master), "w");
   ASSERT_NE(file, nullptr);

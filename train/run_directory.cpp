@@ -63,29 +63,6 @@ class RunLock {
   int fd_ = -1;
 };
 
-/// A new run goes into a folder that is empty but for what a start that failed left there.
-void require_free(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    if (status.type() == fs::file_type::none) fail(path, "cannot write", error.value());
-    return;
-  }
-  require<FileError>(fs::is_directory(status), "{}: not a folder; choose another one with --out",
-                     path.string());
-  require<FileError>(
-      !RunDirectory::holds_run(path),
-      "{}: holds a run already; continue it with --resume auto or choose another folder with --out",
-      path.string());
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    const bool ours = name == lock_name || name == room_name || name.starts_with("config.yaml.tmp-");
-    require<FileError>(ours, "{}: holds other files, such as {}; choose another folder with --out",
-                       path.string(), name);
-  }
-  if (error) fail(path, "cannot read", error.value());
-}
-
 void require_room(const fs::path& run, std::size_t bytes) {
   if (bytes == 0) return;
   const fs::path path = run / room_name;
@@ -181,6 +158,29 @@ std::unique_ptr<RunDirectory> RunDirectory::reopen(const fs::path& path, std::in
   rewrite(path / summary_name, cut_summary, updates);
   run->files_->open(path, updates + 1);
   return run;
+}
+
+void RunDirectory::require_free(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    if (status.type() == fs::file_type::none) fail(path, "cannot write", error.value());
+    return;
+  }
+  require<FileError>(fs::is_directory(status), "{}: not a folder; choose another one with --out",
+                     path.string());
+  require<FileError>(
+      !holds_run(path),
+      "{}: holds a run already; continue it with --resume auto or choose another folder with --out",
+      path.string());
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    // What a start that failed left there.
+    const bool ours = name == lock_name || name == room_name || name.starts_with("config.yaml.tmp-");
+    require<FileError>(ours, "{}: holds other files, such as {}; choose another folder with --out",
+                       path.string(), name);
+  }
+  if (error) fail(path, "cannot read", error.value());
 }
 
 void RunDirectory::require_idle(const fs::path& path) { const RunLock lock(path); }

@@ -27,6 +27,9 @@ class RunDirectory {
   /// Reopens a run at the state of a checkpoint: records after `updates` are dropped from metrics.jsonl and
   /// summary.csv, so that nothing is missing or repeated.
   static std::unique_ptr<RunDirectory> reopen(const std::filesystem::path& path, std::int64_t updates);
+  /// FileError unless a new run can start in `path`: absent, or an empty folder. For finding out before long
+  /// work.
+  static void require_free(const std::filesystem::path& path);
   /// FileError if another process holds the run in `path`.
   static void require_idle(const std::filesystem::path& path);
   /// True if `path` holds a run.

@@ -79,11 +79,8 @@ TrainResult run_training(Config config, const TrainOptions& options) {
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
   if (options.resume)
-    point = find_resume_point(*options.resume, out);
-  else if (!options.dry_run && RunDirectory::holds_run(out))
-    throw FileError(fmt::format(
-        "{}: holds a run already; continue it with --resume auto, or choose another folder with --out",
-        out.string()));
+    point = find_resume_point(*options.resume, *options.resume == "auto" ? out : options.out);
+  if (!point && !options.dry_run) RunDirectory::require_free(out);
 
   const DataSplits splits = open_data(config.data, config.train.seed);
   config.model = fit_model(config.model, *splits.train, splits.preprocessing);

@@ -86,6 +86,7 @@ TEST_F(Resume, TakesAPathToo) {
   config.checkpoint.keep_epochs = true;
   train(config, "broken", 30);
   TrainOptions asked = options("broken");
+  asked.out.clear();  // the path says enough
   asked.resume = (run_path("broken") / "checkpoints" / "update-00000012").string();
   const TrainResult result = run_training(config, asked);
   EXPECT_EQ(result.run, run_path("broken"));

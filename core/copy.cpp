@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/half.h"
 #include "core/parallel.h"
 
 namespace gyre::detail {
@@ -67,7 +68,9 @@ Plan make_plan(const Shape& shape, const Shape& to, const Shape& from) {
 template <class D, class S>
 D convert(S value) {
   using Limits = std::numeric_limits<D>;
-  if constexpr (std::is_same_v<D, S> || std::is_floating_point_v<D>) {
+  if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>) {
+    return convert<D>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<D, S> || std::is_floating_point_v<D>) {
     return static_cast<D>(value);
   } else if constexpr (std::is_floating_point_v<S>) {
     if (!(value > static_cast<S>(Limits::min()))) return std::isnan(value) ? D{0} : Limits::min();
@@ -199,7 +202,8 @@ void run_from(const Plan& plan, D* to, const void* from, DType dtype) {
     case DType::f32: return run(plan, to, static_cast<const float*>(from));
     case DType::i64: return run(plan, to, static_cast<const std::int64_t*>(from));
     case DType::u8: return run(plan, to, static_cast<const std::uint8_t*>(from));
-    default: throw DTypeError(fmt::format("no conversion from {}", dtype));
+    case DType::f16: return run(plan, to, static_cast<const Half*>(from));
+    case DType::bf16: return run(plan, to, static_cast<const BFloat16*>(from));
   }
 }
 
@@ -207,8 +211,8 @@ void run_from(const Plan& plan, D* to, const void* from, DType dtype) {
 
 void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_strides, const void* from,
                   DType from_dtype, const Shape& from_strides) {
-  require<DTypeError>(to_dtype == from_dtype || (size_of(to_dtype) != 2 && size_of(from_dtype) != 2),
-                      "no conversion from {} to {}", from_dtype, to_dtype);
+  require<DTypeError>(to_dtype == from_dtype || size_of(to_dtype) != 2, "no conversion from {} to {}",
+                      from_dtype, to_dtype);
   if (shape.numel() == 0) return;
   const Plan plan = make_plan(shape, to_strides, from_strides);
   switch (to_dtype) {

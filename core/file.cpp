@@ -104,6 +104,35 @@ std::string read_file(const std::filesystem::path& path) {
   return bytes;
 }
 
+InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
+  fd_ = retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+  if (fd_ < 0) fail(path, "cannot open", errno);
+  struct stat status {};
+  const int error = ::fstat(fd_, &status) == 0 ? 0 : errno;
+  if (error == 0 && S_ISREG(status.st_mode)) {
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    return;
+  }
+  ::close(fd_);
+  if (error != 0) fail(path, "cannot read", error);
+  throw FileError(fmt::format("{}: not a regular file", path.string()));
+}
+
+InputFile::~InputFile() { ::close(fd_); }
+
+void InputFile::read_at(std::uint64_t offset, void* target, std::size_t bytes) const {
+  auto* to = static_cast<char*>(target);
+  while (bytes > 0) {
+    const ssize_t got = retry([&] { return ::pread(fd_, to, bytes, static_cast<off_t>(offset)); });
+    if (got < 0) fail(path_, "cannot read", errno);
+    require<FileError>(got > 0, "{}: truncated: ends at byte {}, expected {} more", path_.string(), offset,
+                       bytes);
+    to += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   write_through(path, path, bytes);
 }

@@ -34,19 +34,50 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t availabl
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t used = 0;
-  std::string previous;
+  const SafetensorsEntry* previous = nullptr;
   for (const SafetensorsEntry& entry : entries) {
-    std::string name = quoted_name(entry.name);
-    require<FileError>(entry.begin >= used, "{}: tensor {} overlaps tensor {}", path, name, previous);
-    require<FileError>(entry.begin == used, "{}: tensor {} begins at byte {}, a gap after byte {}", path,
-                       name, entry.begin, used);
+    if (entry.begin < used)
+      throw FileError(fmt::format("{}: tensor {} begins at byte {}, it overlaps tensor {}, which ends at {}",
+                                  path, quoted_name(entry.name), entry.begin, quoted_name(previous->name),
+                                  used));
+    if (entry.begin > used)
+      throw FileError(fmt::format("{}: tensor {} begins at byte {}, a gap after byte {}", path,
+                                  quoted_name(entry.name), entry.begin, used));
     used = entry.end;
-    previous = std::move(name);
+    previous = &entry;
   }
   require<FileError>(used <= available, "{}: truncated: header says {} bytes of data, file has {}", path,
                      used, available);
   require<FileError>(used == available, "{}: header says {} bytes of data, file has {}", path, used,
                      available);
+}
+
+/// `read(offset, target, bytes)` copies from a file of `size` bytes.
+template <class Read>
+SafetensorsFile read_from(const std::string& name, std::uint64_t size, Read&& read) {
+  require<FileError>(size >= length_bytes, "{}: truncated: {} bytes, the header length alone takes {}", name,
+                     size, length_bytes);
+  std::uint64_t header_bytes = 0;
+  read(0, &header_bytes, length_bytes);
+  require<FileError>(header_bytes <= most_header_bytes, "{}: header of {} bytes, at most {} are allowed",
+                     name, header_bytes, most_header_bytes);
+  const std::uint64_t rest = size - length_bytes;
+  require<FileError>(header_bytes <= rest, "{}: truncated: header takes {} bytes, file has {}", name,
+                     header_bytes, rest);
+  std::string text(header_bytes, '\0');
+  read(length_bytes, text.data(), text.size());
+  SafetensorsHeader header = parse_safetensors_header(text, name);
+  check_layout(header.entries, rest - header_bytes, name);
+
+  SafetensorsFile file;
+  file.metadata = std::move(header.metadata);
+  const std::uint64_t data = length_bytes + header_bytes;
+  for (SafetensorsEntry& entry : header.entries) {
+    Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
+    if (entry.end > entry.begin) read(data + entry.begin, tensor.raw_mutable_data(), entry.end - entry.begin);
+    file.tensors.emplace(std::move(entry.name), std::move(tensor));
+  }
+  return file;
 }
 
 std::vector<std::pair<std::string, Tensor>> in_file_order(const TensorMap& tensors) {
@@ -66,33 +97,16 @@ std::vector<std::pair<std::string, Tensor>> in_file_order(const TensorMap& tenso
 }  // namespace
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const std::string bytes = read_file(path);
-  require<FileError>(bytes.size() >= length_bytes,
-                     "{}: truncated: {} bytes, the header length alone takes {}", name, bytes.size(),
-                     length_bytes);
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, bytes.data(), length_bytes);
-  require<FileError>(header_bytes <= most_header_bytes, "{}: header of {} bytes, at most {} are allowed",
-                     name, header_bytes, most_header_bytes);
-  const std::uint64_t rest = bytes.size() - length_bytes;
-  require<FileError>(header_bytes <= rest, "{}: truncated: header takes {} bytes, file has {}", name,
-                     header_bytes, rest);
+  const InputFile file(path);
+  return read_from(path.string(), file.size(), [&](std::uint64_t offset, void* target, std::size_t bytes) {
+    file.read_at(offset, target, bytes);
+  });
+}
 
-  SafetensorsHeader header =
-      parse_safetensors_header(std::string_view(bytes).substr(length_bytes, header_bytes), name);
-  check_layout(header.entries, rest - header_bytes, name);
-
-  SafetensorsFile file;
-  file.metadata = std::move(header.metadata);
-  const char* data = bytes.data() + length_bytes + header_bytes;
-  for (SafetensorsEntry& entry : header.entries) {
-    Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
-    if (entry.end > entry.begin)
-      std::memcpy(tensor.raw_mutable_data(), data + entry.begin, entry.end - entry.begin);
-    file.tensors.emplace(std::move(entry.name), std::move(tensor));
-  }
-  return file;
+SafetensorsFile decode_safetensors(std::string_view bytes, const std::string& name) {
+  return read_from(name, bytes.size(), [&](std::uint64_t offset, void* target, std::size_t count) {
+    if (count > 0) std::memcpy(target, bytes.data() + offset, count);
+  });
 }
 
 std::string encode_safetensors(const TensorMap& tensors, const Metadata& metadata) {

@@ -58,7 +58,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     } else if (where_ == Where::entry && key_ == "dtype") {
       for (const auto& [name, dtype] : types)
         if (name == value) dtype_ = dtype;
-      check(dtype_.has_value(), "unknown type {}", quoted_name(value));
+      check(dtype_.has_value(), "unknown type {}, expected F64, F32, F16, BF16, I64 or U8",
+            quoted_name(value));
     } else {
       fail_value("string");
     }

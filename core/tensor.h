@@ -87,7 +87,7 @@ class Tensor {
   Tensor contiguous() const;
   /// Always a dense copy with a storage of its own.
   Tensor clone() const;
-  /// Converts between f64, f32, i64 and u8 (truncating); itself if nothing changes.
+  /// Converts between f64, f32, i64 and u8 (truncating), and from f16 and bf16; itself if nothing changes.
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
 

@@ -31,9 +31,23 @@ class Safetensors : public testing::Test {
 
   std::filesystem::path path() const { return folder_ / "model.safetensors"; }
 
+  // From the file and from memory, which agree.
   SafetensorsFile read(std::string_view bytes) const {
     write_file(path(), bytes);
-    return read_safetensors(path());
+    std::string in_memory;
+    try {
+      decode_safetensors(bytes, path().string());
+    } catch (const FileError& error) {
+      in_memory = error.what();
+    }
+    try {
+      SafetensorsFile file = read_safetensors(path());
+      EXPECT_EQ(in_memory, "");
+      return file;
+    } catch (const FileError& error) {
+      EXPECT_EQ(in_memory, error.what());
+      throw;
+    }
   }
 
   // The error without the folder in front.
@@ -190,8 +204,9 @@ TEST_F(Safetensors, RefusesOverlapsAndGaps) {
                            "12345678"));
   };
   EXPECT_EQ(two(4, 8), "no error");
-  EXPECT_EQ(two(3, 8), "model.safetensors: tensor \"b\" overlaps tensor \"a\"");
-  EXPECT_EQ(two(0, 8), "model.safetensors: tensor \"b\" overlaps tensor \"a\"");
+  const std::string overlap = ", it overlaps tensor \"a\", which ends at 4";
+  EXPECT_EQ(two(3, 8), "model.safetensors: tensor \"b\" begins at byte 3" + overlap);
+  EXPECT_EQ(two(0, 8), "model.safetensors: tensor \"b\" begins at byte 0" + overlap);
   EXPECT_EQ(two(5, 8), "model.safetensors: tensor \"b\" begins at byte 5, a gap after byte 4");
   EXPECT_EQ(two(4, 9), "model.safetensors: truncated: header says 9 bytes of data, file has 8");
   EXPECT_EQ(two(4, 4), "model.safetensors: header says 4 bytes of data, file has 8");
@@ -210,7 +225,7 @@ TEST_F(Safetensors, RefusesDuplicates) {
 TEST_F(Safetensors, RefusesBadEntries) {
   const std::string front = "model.safetensors: tensor \"a\": ";
   EXPECT_EQ(entry_refusal(R"({"dtype":"F8","shape":[1],"data_offsets":[0,1]})", 1),
-            front + "unknown type \"F8\"");
+            front + "unknown type \"F8\", expected F64, F32, F16, BF16, I64 or U8");
   EXPECT_EQ(entry_refusal(R"({"dtype":"F32","shape":[2,3],"data_offsets":[0,20]})", 20),
             front + "F32 of shape [2, 3] takes 24 bytes, data_offsets span 20");
   EXPECT_EQ(entry_refusal(R"({"dtype":"U8","shape":[1],"data_offsets":[1,0]})", 1),
@@ -281,6 +296,38 @@ TEST_F(Safetensors, RefusesToWriteNonsense) {
   EXPECT_EQ(error({{"__metadata__", Tensor::ones({1})}}), "a tensor cannot be named \"__metadata__\"");
   EXPECT_EQ(error({{"\xff", Tensor::ones({1})}}), "names and metadata of a safetensors file must be UTF-8");
   EXPECT_EQ(error({}, {{"k", "\xc3"}}), "names and metadata of a safetensors file must be UTF-8");
+}
+
+TEST_F(Safetensors, DamageNeverPassesUnseenNorCrashes) {
+  // Every byte of the header in turn replaced by others: read as another valid file, or refused in one line.
+  const std::string whole =
+      encode_safetensors({{"a", Tensor::ones({2, 3})}, {"b", Tensor::zeros({0, 4})}}, {{"k", "v"}});
+  std::size_t refused = 0;
+  for (std::size_t at = 0; at + 24 < whole.size(); ++at) {
+    for (const char byte : {'\0', '\xff', '"', '{', '9', ',', static_cast<char>(whole[at] ^ 1)}) {
+      std::string damaged = whole;
+      damaged[at] = byte;
+      try {
+        const SafetensorsFile file = decode_safetensors(damaged, "f");
+        EXPECT_LE(file.tensors.size(), 2u);
+      } catch (const FileError& error) {
+        const std::string text = error.what();
+        EXPECT_TRUE(text.starts_with("f: ") && text.find('\n') == std::string::npos) << text;
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, whole.size() * 3);
+}
+
+TEST_F(Safetensors, OnlyRegularFilesAreRead) {
+  EXPECT_THROW(read_safetensors("/dev/zero"), FileError);
+  try {
+    read_safetensors(folder_);
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.what(), folder_.string() + ": not a regular file");
+  }
 }
 
 TEST_F(Safetensors, MissingFileIsNamed) {

@@ -6,13 +6,14 @@
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/flash_kernels.h"
+#include "kernels/elementwise.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 3> backend_names{"auto", "flash", "naive"};
+constexpr std::array<std::string_view, 5> backend_names{"auto", "flash", "naive", "fused", "packed"};
 
 /// The product form asked for; `products` = 0 takes the fewest.
 const BilinearForm& form_of(const Group& group, int products) {
@@ -23,17 +24,19 @@ const BilinearForm& form_of(const Group& group, int products) {
   return group.plain_form();
 }
 
-enum class Kernel { naive, flash_f32, flash_f64 };
-
-/// A fixed rule, so that the same run always takes the same kernels.
-Kernel choose(const Group& group, const EqLinearOptions& options, DType dtype, std::int64_t channels_in,
-              std::int64_t channels_out) {
-  if (options.backend == EqBackend::naive || (options.backend == EqBackend::automatic && group.order() == 1))
-    return Kernel::naive;
-  if (channels_in == 0 || channels_out == 0) return Kernel::naive;  // nothing to transform
+/// The same for the same shape and thread count, so that a run always takes the same kernels.
+EqImplementation choose(const EqShape& shape, EqBackend backend, DType dtype) {
   require<DTypeError>(dtype == DType::f32 || dtype == DType::f64, "eq_linear takes f32 or f64, not {}",
                       dtype);
-  return dtype == DType::f32 ? Kernel::flash_f32 : Kernel::flash_f64;
+  if (shape.channels_in == 0 || shape.channels_out == 0) return EqImplementation::naive;  // no planes
+  if (backend == EqBackend::naive) return EqImplementation::naive;
+  if (dtype == DType::f64) {
+    return backend == EqBackend::automatic && shape.group.order() == 1 ? EqImplementation::naive
+                                                                       : EqImplementation::packed;
+  }
+  if (backend == EqBackend::fused) return EqImplementation::fused;
+  if (backend == EqBackend::packed) return EqImplementation::packed;
+  return eq_choice(shape, backend == EqBackend::flash);
 }
 
 struct Forward {
@@ -41,6 +44,8 @@ struct Forward {
   const EqLinearOptions& options;
   const Tensor &x, &w, &b;
   EqPlanes& cache;
+  Activation activation;
+  Tensor* pre_activation;
 };
 
 struct Backward {
@@ -53,28 +58,36 @@ struct Backward {
 
 void forward_cpu(const Forward& call, Tensor& y) {
   const BilinearForm& form = form_of(call.group, call.options.products);
-  switch (choose(call.group, call.options, call.x.dtype(), call.w.size(1), call.w.size(0))) {
-    case Kernel::naive:
+  const EqShape shape{call.group,     EqDirection::forward, call.x.size(0),
+                      call.w.size(1), call.w.size(0),       num_threads()};
+  switch (choose(shape, call.options.backend, call.x.dtype())) {
+    case EqImplementation::naive:
       y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
       break;
-    case Kernel::flash_f64:
-      y = cpu::double_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
+    case EqImplementation::packed:
+      y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
       break;
-    case Kernel::flash_f32: y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache); break;
+    case EqImplementation::fused:
+      y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
+      break;
   }
+  // A kernel that activates while it writes returns before this.
+  if (call.pre_activation) *call.pre_activation = y;
+  if (call.activation == Activation::gelu) y = unary(UnaryOp::gelu, y);
 }
 
 void backward_cpu(const Backward& call, LinearGrads& grads) {
   const BilinearForm& form = form_of(call.group, call.options.products);
   const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
-  switch (choose(group, options, x.dtype(), w.size(1), w.size(0))) {
-    case Kernel::naive:
+  const EqShape shape{group, EqDirection::backward, x.size(0), w.size(1), w.size(0), num_threads()};
+  switch (choose(shape, options.backend, x.dtype())) {
+    case EqImplementation::naive:
       grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache);
       break;
-    case Kernel::flash_f64:
-      grads = cpu::double_eq_linear_backward(form, x, w, grad, need_x, need_w, cache);
+    case EqImplementation::packed:
+      grads = cpu::packed_eq_linear_backward(form, x, w, grad, need_x, need_w, cache);
       break;
-    case Kernel::flash_f32:
+    case EqImplementation::fused:
       grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
       return;
   }
@@ -100,7 +113,7 @@ void check(const Group& group, const Tensor& x, const Tensor& w) {
 EqBackend parse_eq_backend(std::string_view name) {
   for (std::size_t i = 0; i < backend_names.size(); ++i)
     if (name == backend_names[i]) return static_cast<EqBackend>(i);
-  throw ValueError(fmt::format("backend '{}': expected auto, flash or naive", name));
+  throw ValueError(fmt::format("backend '{}': expected auto, flash, naive, fused or packed", name));
 }
 
 std::string_view name_of(EqBackend backend) { return backend_names[static_cast<std::size_t>(backend)]; }
@@ -112,12 +125,13 @@ int EqPlanes::rebuilds() const { return state_->rebuilds; }
 void EqPlanes::clear() {
   const std::scoped_lock lock(state_->mutex);
   state_->fused = {};
-  state_->doubles = {};
+  state_->packed = {};
   state_->naive = {};
 }
 
 Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const EqLinearOptions& options, EqPlanes* cache) {
+                         const EqLinearOptions& options, EqPlanes* cache, Activation activation,
+                         Tensor* pre_activation) {
   check(group, x, w);
   if (b.defined()) {
     require_same_device(x, b, "eq_linear bias");
@@ -129,8 +143,10 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
   Tensor y;
   const Tensor bias = b.defined() ? b.contiguous() : b;
   const Tensor input = x.contiguous(), weight = w.contiguous();
-  eq_linear_forward_op(x.device(), Forward{group, options, input, weight, bias, cache ? *cache : temporary},
-                       y);
+  eq_linear_forward_op(
+      x.device(),
+      Forward{group, options, input, weight, bias, cache ? *cache : temporary, activation, pre_activation},
+      y);
   return y;
 }
 
@@ -153,13 +169,15 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
 }
 
 std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
-                             [[maybe_unused]] std::int64_t rows, std::int64_t channels_in,
-                             std::int64_t channels_out) {
+                             std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out,
+                             EqDirection direction) {
   const int products = form_of(group, options.products).products();
-  switch (choose(group, options, dtype, channels_in, channels_out)) {
-    case Kernel::naive: return dtype == DType::f64 ? "naive_eigen" : "naive_onednn";
-    case Kernel::flash_f64: return fmt::format("flash{}_eigen", products);
-    case Kernel::flash_f32: return fmt::format("flash{}_{}", products, cpu::flash_target());
+  const std::string_view library = dtype == DType::f64 ? "eigen" : "onednn";
+  const EqShape shape{group, direction, rows, channels_in, channels_out, num_threads()};
+  switch (choose(shape, options.backend, dtype)) {
+    case EqImplementation::naive: return fmt::format("naive_{}", library);
+    case EqImplementation::packed: return fmt::format("flash{}_{}", products, library);
+    case EqImplementation::fused: return fmt::format("flash{}_{}", products, cpu::flash_target());
   }
   return {};
 }

@@ -29,6 +29,9 @@ class PackedWeight {
   std::unique_ptr<cpu::LinearPacks> cpu_;
 };
 
+/// What a linear layer applies to its result: nothing, or x·Φ(x) with the exact error function.
+enum class Activation { none, gelu };
+
 /// Gradients of a layer; undefined where not asked for.
 struct LinearGrads {
   Tensor x, w, b;

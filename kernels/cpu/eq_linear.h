@@ -12,10 +12,10 @@ Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache);
 
-/// Library products on whole planes; f64.
-Tensor double_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+/// Library products on planes; f32 or f64.
+Tensor packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                                 EqPlanes& cache);
-LinearGrads double_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
+LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
                                       const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache);
 
 /// Transform, products and inverse in one pass over the rows; f32.

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <vector>
 
+#include "kernels/cpu/onednn.h"
 #include "kernels/eq_linear.h"
 
 namespace gyre::kernels {
@@ -25,11 +28,13 @@ struct EqPlanes::State {
     Tensor planes;             // [P, D, C]
     Tensor forward, backward;  // flash_kernels.h; undefined until used
   } fused;
-  struct Doubles {
+  struct Packed {
     Source source;
     const BilinearForm* form = nullptr;
-    Tensor planes;  // [P, D, C], f64
-  } doubles;
+    Tensor planes;  // [P, D, C]
+    // One per plane, f32; null until used.
+    std::shared_ptr<const std::vector<cpu::PackedGemm>> forward, backward;
+  } packed;
   struct Naive {
     Source source;
     const Group* group = nullptr;

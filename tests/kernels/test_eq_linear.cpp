@@ -113,6 +113,8 @@ void check(const Oracle& oracle, const Tensor& y, const LinearGrads& expected, c
 constexpr std::int64_t sizes[][3] = {{1, 1, 1},   {2, 3, 5},   {7, 16, 16},  {13, 4, 33},  {24, 17, 15},
                                      {37, 32, 1}, {5, 65, 31}, {3, 300, 20}, {70, 20, 70}, {129, 8, 48}};
 
+constexpr EqBackend every_backend[] = {EqBackend::fused, EqBackend::packed, EqBackend::naive};
+
 class EqLinearGroups : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(EqLinearGroups, EveryFormEqualsTheDenseDefinition) {
@@ -125,8 +127,9 @@ TEST_P(EqLinearGroups, EveryFormEqualsTheDenseDefinition) {
     for (const int threads : {1, 2}) {
       set_num_threads(threads);
       for (const int products : {group.fewest_form().products(), group.plain_form().products()}) {
-        check(oracle, y, grads, {EqBackend::flash, products}, DType::f64, 1e-12);
-        check(oracle, y, grads, {EqBackend::flash, products}, DType::f32, 3e-6);
+        check(oracle, y, grads, {EqBackend::packed, products}, DType::f64, 1e-12);
+        check(oracle, y, grads, {EqBackend::packed, products}, DType::f32, 3e-6);
+        check(oracle, y, grads, {EqBackend::fused, products}, DType::f32, 3e-6);
       }
       check(oracle, y, grads, {EqBackend::naive}, DType::f64, 1e-12);
       check(oracle, y, grads, {EqBackend::naive}, DType::f32, 2e-6);
@@ -172,6 +175,30 @@ TEST_P(EqLinearGroups, ExpandedMatrixAndFoldAreAdjoint) {
   EXPECT_NEAR(left, right, 1e-11 * std::abs(left) + 1e-12);
 }
 
+/// Against x·Φ(x) of the definition, with and without the values before it.
+TEST_P(EqLinearGroups, GeluFollowsTheBias) {
+  const Group& group = Group::get(GetParam());
+  const Oracle oracle = random_case(group, 13, 5, 19, true, 7);
+  const Tensor h = oracle.y();
+  std::vector<double> expected = h.to_vector();
+  for (double& v : expected) v *= 0.5 * std::erfc(-v / std::sqrt(2.0));
+  const Tensor y = Tensor::from(expected, h.shape());
+  for (const EqBackend backend : every_backend) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const double bound = dtype == DType::f32 ? 3e-6 : 1e-12;
+      const Tensor x = as(oracle.x, dtype), w = as(oracle.w, dtype), b = as(oracle.b, dtype);
+      Tensor before;
+      poison(2 * y.numel());
+      const Tensor with = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu, &before);
+      poison(2 * y.numel());
+      const Tensor without = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu);
+      EXPECT_LE(rel_l2(with, y), bound) << name_of(backend);
+      EXPECT_LE(rel_l2(before, h), bound) << name_of(backend);
+      EXPECT_EQ(without.to_vector(), with.to_vector()) << name_of(backend);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EqLinearGroups, testing::Values("c1", "c2", "mirror", "c4", "c8", "d4"),
                          [](const auto& test) { return std::string(test.param); });
 
@@ -189,7 +216,7 @@ TEST(EqLinear, HandCheckedExample) {
 TEST(EqLinear, EmptyBatch) {
   const Group& c4 = Group::get("c4");
   const Tensor w = Tensor::ones({3, 2, 4});
-  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
+  for (const EqBackend backend : every_backend) {
     const Tensor x = Tensor::zeros({0, 2, 4});
     EXPECT_EQ(eq_linear_forward(c4, x, w, {}, {backend}).shape(), (Shape{0, 3, 4}));
     const LinearGrads grads =
@@ -203,7 +230,7 @@ TEST(EqLinear, EmptyBatch) {
 TEST(EqLinear, NoChannels) {
   const Group& c4 = Group::get("c4");
   const Tensor bias = Tensor::from<float>({1, 2, 3}, {3});
-  for (const EqBackend backend : {EqBackend::automatic, EqBackend::flash, EqBackend::naive}) {
+  for (const EqBackend backend : every_backend) {
     const Tensor x = Tensor::zeros({2, 0, 4}), w = Tensor::zeros({3, 0, 4}), dy = Tensor::ones({2, 3, 4});
     const Tensor y = eq_linear_forward(c4, x, w, bias, {backend});
     EXPECT_EQ(y.shape(), (Shape{2, 3, 4}));
@@ -222,7 +249,7 @@ TEST(EqLinear, PlanesBelongToGroupAndShape) {
   const Group &c8 = Group::get("c8"), &d4 = Group::get("d4");
   RandomStream stream(8, Purpose::test);
   const Tensor x = random_normal({5, 2, 8}, 1, stream), w = random_normal({3, 2, 8}, 1, stream);
-  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
+  for (const EqBackend backend : every_backend) {
     EqPlanes cache;
     eq_linear_forward(c8, x, w, {}, {backend}, &cache);
     EXPECT_EQ(eq_linear_forward(d4, x, w, {}, {backend}, &cache).to_vector(),
@@ -238,7 +265,7 @@ TEST(EqLinear, PlanesAreRebuiltOncePerVersion) {
   RandomStream stream(7, Purpose::test);
   Tensor w = random_normal({4, 4, 4}, 1, stream);
   const Tensor x = random_normal({9, 4, 4}, 1, stream), dy = random_normal({9, 4, 4}, 1, stream);
-  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
+  for (const EqBackend backend : every_backend) {
     EqPlanes cache;
     const auto step = [&] {
       eq_linear_forward(c4, x, w, {}, {backend}, &cache);
@@ -263,12 +290,14 @@ TEST(EqLinear, SameThreadsSameBits) {
   const Oracle o = random_case(Group::get("c4"), 200, 20, 36, true, 1);
   set_num_threads(2);
   const Tensor x = o.x.to(DType::f32), w = o.w.to(DType::f32), dy = o.dy.to(DType::f32);
-  const LinearGrads first = eq_linear_backward(o.group, x, w, dy, true, true, true);
-  for (int i = 0; i < 5; ++i) {
-    const LinearGrads again = eq_linear_backward(o.group, x, w, dy, true, true, true);
-    EXPECT_EQ(first.w.to_vector(), again.w.to_vector());
-    EXPECT_EQ(first.x.to_vector(), again.x.to_vector());
-    EXPECT_EQ(first.b.to_vector(), again.b.to_vector());
+  for (const EqBackend backend : every_backend) {
+    const LinearGrads first = eq_linear_backward(o.group, x, w, dy, true, true, true, {backend});
+    for (int i = 0; i < 5; ++i) {
+      const LinearGrads again = eq_linear_backward(o.group, x, w, dy, true, true, true, {backend});
+      EXPECT_EQ(first.w.to_vector(), again.w.to_vector());
+      EXPECT_EQ(first.x.to_vector(), again.x.to_vector());
+      EXPECT_EQ(first.b.to_vector(), again.b.to_vector());
+    }
   }
 }
 
@@ -279,7 +308,8 @@ TEST(EqLinear, LongSumsKeepTheirDigits) {
   const Tensor y = o.y();
   const double naive = rel_l2(eq_linear_forward(o.group, x, w, {}, {EqBackend::naive}), y);
   EXPECT_GT(naive, 0);
-  EXPECT_LE(rel_l2(eq_linear_forward(o.group, x, w, {}, {EqBackend::flash}), y), 2 * std::max(naive, 2e-7));
+  for (const EqBackend backend : {EqBackend::fused, EqBackend::packed})
+    EXPECT_LE(rel_l2(eq_linear_forward(o.group, x, w, {}, {backend}), y), 2 * std::max(naive, 2e-7));
 }
 
 template <class E, class F>
@@ -310,14 +340,15 @@ TEST(EqLinear, Refusals) {
   EXPECT_NE(error_of<ShapeError>([&] { eq_linear_forward(c4, x, w, Tensor::zeros({4})); }), "no error");
   EXPECT_NE(error_of<DTypeError>([&] { eq_linear_forward(c4, x, w.to(DType::f64), {}); }), "no error");
   EXPECT_EQ(error_of<ValueError>([] { parse_eq_backend("fast"); }),
-            "backend 'fast': expected auto, flash or naive");
+            "backend 'fast': expected auto, flash, naive, fused or packed");
 }
 
 TEST(EqLinear, KernelsAreNamed) {
   const Group& c4 = Group::get("c4");
   EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::naive}, DType::f32, 64, 32, 32), "naive_onednn");
   EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::flash}, DType::f64, 64, 32, 32), "flash5_eigen");
-  EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::flash, 6}, DType::f32, 64, 32, 32),
+  EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::packed}, DType::f32, 64, 32, 32), "flash5_onednn");
+  EXPECT_EQ(eq_linear_kernel(c4, {EqBackend::fused, 6}, DType::f32, 64, 32, 32),
             fmt::format("flash6_{}", cpu::flash_target()));
 }
 

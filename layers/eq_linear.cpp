@@ -23,13 +23,14 @@ std::string EqProduct::kernel_name(DType dtype, std::int64_t rows) const {
 
 int EqProduct::rebuilds() const { return planes_->rebuilds(); }
 
-Variable EqProduct::product(const Variable& x, const Variable& weight, const Variable& bias) const {
-  return eq_linear(*group_, x, weight, bias, options_, planes_);
+Variable EqProduct::product(const Variable& x, const Variable& weight, const Variable& bias,
+                            kernels::Activation activation) const {
+  return eq_linear(*group_, x, weight, bias, options_, planes_, activation);
 }
 
 EqLinear::EqLinear(const Group& group, std::int64_t in, std::int64_t out, bool bias, RandomStream& stream,
-                   kernels::EqLinearOptions options)
-    : EqProduct(group, in, out, options) {
+                   kernels::EqLinearOptions options, kernels::Activation activation)
+    : EqProduct(group, in, out, options), activation_(activation) {
   const auto fan_in = static_cast<double>(in * group.order());
   const Initialiser initialiser = Initialiser::uniform(1 / std::sqrt(fan_in));
   weight_ = &add_parameter("weight", initialiser({out, in, group.order()}, stream));
@@ -37,12 +38,12 @@ EqLinear::EqLinear(const Group& group, std::int64_t in, std::int64_t out, bool b
 }
 
 Variable EqLinear::forward(const Variable& x) {
-  return product(x, weight_->variable, bias_ ? bias_->variable : Variable());
+  return product(x, weight_->variable, bias_ ? bias_->variable : Variable(), activation_);
 }
 
 std::string EqLinear::describe() const {
-  return fmt::format("{} to {} per element, {}{}", channels_in(), channels_out(), group().name(),
-                     bias_ ? "" : ", no bias");
+  return fmt::format("{} to {} per element, {}{}{}", channels_in(), channels_out(), group().name(),
+                     bias_ ? "" : ", no bias", activation_ == Activation::gelu ? ", GELU" : "");
 }
 
 }  // namespace gyre

@@ -29,7 +29,8 @@ class EqProduct {
 
  protected:
   /// x [..., C·T], weight [D, C, T], bias [D] or undefined → [..., D·T].
-  Variable product(const Variable& x, const Variable& weight, const Variable& bias) const;
+  Variable product(const Variable& x, const Variable& weight, const Variable& bias,
+                   kernels::Activation activation = kernels::Activation::none) const;
   std::int64_t channels_in() const { return channels_in_; }
   std::int64_t channels_out() const { return channels_out_; }
 
@@ -42,12 +43,13 @@ class EqProduct {
 
 /// The linear layer that commutes with the group action: Y[n,d,t] = Σ_c Σ_s X[n,c,s]·W[d,c,t⁻¹s] + b[d]
 /// (docs/math.md).
-/// [..., C·T] → [..., D·T]. Parameters: weight [D, C, T], bias [D], both uniform in ±1/√(C·T) at the start.
+/// [..., C·T] → [..., D·T], activated if asked for: pointwise, hence equivariant. Parameters: weight [D, C,
+/// T], bias [D], both uniform in ±1/√(C·T) at the start.
 class EqLinear : public Module, public EqProduct {
  public:
   /// `in`, `out` are channels per group element; `group` lives as long as the layer (Group::get).
   EqLinear(const Group& group, std::int64_t in, std::int64_t out, bool bias, RandomStream& stream,
-           kernels::EqLinearOptions options = {});
+           kernels::EqLinearOptions options = {}, kernels::Activation activation = kernels::Activation::none);
 
   Variable forward(const Variable& x) override;
   std::string_view kind() const override { return "EqLinear"; }
@@ -56,6 +58,7 @@ class EqLinear : public Module, public EqProduct {
  private:
   Parameter* weight_;
   Parameter* bias_ = nullptr;
+  kernels::Activation activation_;
 };
 
 }  // namespace gyre

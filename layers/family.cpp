@@ -12,9 +12,13 @@ std::int64_t LayerFamily::channels(std::int64_t width) const {
   return width / order();
 }
 
-std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, RandomStream& stream) const {
-  if (!group) return std::make_unique<Linear>(channels(in), channels(out), true, stream);
-  return std::make_unique<EqLinear>(*group, channels(in), channels(out), true, stream, options);
+std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, RandomStream& stream,
+                                            kernels::Activation activation) const {
+  if (!group) {
+    return std::make_unique<Linear>(channels(in), channels(out), true, stream,
+                                    Initialiser::truncated_normal(), activation);
+  }
+  return std::make_unique<EqLinear>(*group, channels(in), channels(out), true, stream, options, activation);
 }
 
 std::unique_ptr<Module> LayerFamily::norm(std::int64_t width) const {

@@ -23,7 +23,8 @@ struct LayerFamily {
   std::int64_t channels(std::int64_t width) const;
 
   /// Linear (truncated normal 0.02, bias 0) or EqLinear, with bias.
-  std::unique_ptr<Module> linear(std::int64_t in, std::int64_t out, RandomStream& stream) const;
+  std::unique_ptr<Module> linear(std::int64_t in, std::int64_t out, RandomStream& stream,
+                                 kernels::Activation activation = kernels::Activation::none) const;
   /// LayerNorm or EqLayerNorm, eps 1e-6.
   std::unique_ptr<Module> norm(std::int64_t width) const;
 };

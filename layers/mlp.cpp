@@ -1,6 +1,5 @@
 #include "layers/mlp.h"
 
-#include "layers/activation.h"
 #include "layers/dropout.h"
 
 namespace gyre {
@@ -10,16 +9,12 @@ Mlp::Mlp(const LayerFamily& family, std::int64_t width, std::int64_t hidden, dou
     : equivariant_(family.equivariant()),
       width_(width),
       hidden_(hidden),
-      fc1_(&add("fc1", family.linear(width, hidden, stream))),
-      act_(&add<Gelu>("act")),
+      fc1_(&add("fc1", family.linear(width, hidden, stream, kernels::Activation::gelu))),
       drop1_(&add<Dropout>("drop1", dropout, family.order(), site)),
       fc2_(&add("fc2", family.linear(hidden, width, stream))),
       drop2_(&add<Dropout>("drop2", dropout, family.order(), site + 1)) {}
 
-Variable Mlp::forward(const Variable& x) {
-  const Variable hidden = (*drop1_)((*act_)((*fc1_)(x)));
-  return (*drop2_)((*fc2_)(hidden));
-}
+Variable Mlp::forward(const Variable& x) { return (*drop2_)((*fc2_)((*drop1_)((*fc1_)(x)))); }
 
 std::string Mlp::describe() const { return fmt::format("{} to {} and back", width_, hidden_); }
 

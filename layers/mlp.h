@@ -4,7 +4,7 @@
 
 namespace gyre {
 
-/// fc1, GELU, fc2 with dropout after each of the two; [..., width] → the same.
+/// fc1 with GELU, fc2, and dropout after each of the two; [..., width] → the same.
 class Mlp : public Module {
  public:
   /// The two dropouts take layer numbers `site` and `site` + 1.
@@ -19,7 +19,6 @@ class Mlp : public Module {
   bool equivariant_;
   std::int64_t width_, hidden_;
   Module* fc1_;
-  Module* act_;
   Module* drop1_;
   Module* fc2_;
   Module* drop2_;

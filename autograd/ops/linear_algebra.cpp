@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/ops/rows.h"
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 
 namespace gyre {
@@ -57,22 +58,30 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b,
 }
 
 Variable eq_linear(const Group& group, const Variable& x, const Variable& w, const Variable& b,
-                   EqLinearOptions options, std::shared_ptr<kernels::EqPlanes> planes) {
+                   EqLinearOptions options, std::shared_ptr<kernels::EqPlanes> planes,
+                   Activation activation) {
   const int order = group.order();
   require<ShapeError>(x.rank() >= 1 && w.rank() == 3 && w.size(2) == order && x.size(-1) == w.size(1) * order,
                       "eq_linear: x {} does not fit the weight {} [out, in, {}] of group {}", x.shape(),
                       w.shape(), order, group.name());
   Tensor rows = x.data().reshape({row_count(x.shape()), w.size(1), order});
-  Tensor y = kernels::eq_linear_forward(group, rows, w.data(), data_or_none(b), options, planes.get());
+  const bool record = needs_grad({x, w, b});
+  Tensor before;  // the activation; its gradient reads it
+  Tensor y =
+      kernels::eq_linear_forward(group, rows, w.data(), data_or_none(b), options, planes.get(), activation,
+                                 record && activation != Activation::none ? &before : nullptr);
   y = y.reshape(with_last(x.shape(), w.size(0) * order));
-  if (!needs_grad({x, w, b})) return Variable(std::move(y));
+  if (!record) return Variable(std::move(y));
   return make_result(
       "eq_linear", std::move(y), {x, w, b},
       [&group, options, saved_x = SavedTensor(std::move(rows)), saved_w = SavedTensor(w.data()),
-       planes = std::move(planes), shape_x = x.shape(), need_x = x.requires_grad(),
-       need_w = w.requires_grad(), need_b = b.requires_grad()](const Tensor& grad) -> Gradients {
+       saved_before = SavedTensor(std::move(before)), planes = std::move(planes), shape_x = x.shape(),
+       need_x = x.requires_grad(), need_w = w.requires_grad(),
+       need_b = b.requires_grad()](const Tensor& grad) -> Gradients {
         const Tensor& weight = saved_w.unpack("eq_linear");
-        const Tensor dy = grad.reshape({row_count(grad.shape()), weight.size(0), weight.size(2)});
+        const Tensor& values = saved_before.unpack("eq_linear");
+        Tensor dy = grad.reshape({row_count(grad.shape()), weight.size(0), weight.size(2)});
+        if (values.defined()) dy = kernels::unary_backward(kernels::UnaryOp::gelu, values, Tensor(), dy);
         return gradients(kernels::eq_linear_backward(group, saved_x.unpack("eq_linear"), weight, dy, need_x,
                                                      need_w, need_b, options, planes.get()),
                          shape_x);

@@ -9,6 +9,7 @@
 
 namespace gyre {
 
+using kernels::Activation;
 using kernels::EqBackend;
 using kernels::EqLinearOptions;
 
@@ -22,8 +23,9 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b,
 
 /// Y[n,d,t] = Σ_c Σ_s X[n,c,s]·W[d,c,t⁻¹s] + b[d] (Flash EQ-Linear paper, arXiv 2607.21271); x [..., C·T], w
 /// [D, C, T], b [D] or undefined → [..., D·T]. `planes` belongs to the layer and keeps what is derived from
-/// W.
+/// W. With an activation one operation computes f(Y), which saves passes over Y.
 Variable eq_linear(const Group& group, const Variable& x, const Variable& w, const Variable& b,
-                   EqLinearOptions options = {}, std::shared_ptr<kernels::EqPlanes> planes = nullptr);
+                   EqLinearOptions options = {}, std::shared_ptr<kernels::EqPlanes> planes = nullptr,
+                   Activation activation = Activation::none);
 
 }  // namespace gyre

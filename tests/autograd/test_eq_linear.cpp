@@ -3,6 +3,7 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/linear_algebra.h"
 #include "autograd/ops/reduction.h"
+#include "core/memory.h"
 #include "tests/autograd/support.h"
 
 namespace gyre {
@@ -97,6 +98,44 @@ TEST_P(EqLinearOperation, EqualsTheDenseMatrix) {
   const std::vector<double> reference = expected.data().to_vector(), dx_reference = again.grad().to_vector();
   for (std::size_t i = 0; i < value.size(); ++i) EXPECT_NEAR(value[i], reference[i], 1e-12);
   for (std::size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], dx_reference[i], 1e-12);
+}
+
+TEST_P(EqLinearOperation, GradientsThroughGelu) {
+  const auto activated = [this](Inputs& in) {
+    return eq_linear(group(), in[0], in[1], in.size() > 2 ? in[2] : Variable(), options(), nullptr,
+                     Activation::gelu);
+  };
+  EXPECT_TRUE(gradients_agree(activated, {{3, 2 * order()}, {2, 2, order()}, {2}}));
+  EXPECT_TRUE(gradients_agree(activated, {{2, 1, order()}, {3, 1, order()}}));
+}
+
+TEST_P(EqLinearOperation, GeluEqualsTheComposition) {
+  const Tensor w = random_tensor({6, 5, order()}, 1), b = random_tensor({6}, 2);
+  const Tensor grad = random_tensor({4, 3, 6 * order()}, 3);
+  const auto run = [&](bool fused) {
+    const Variable x(random_tensor({4, 3, 5 * order()}), true), weight(w, true), bias(b, true);
+    const Variable y = fused ? eq_linear(group(), x, weight, bias, options(), nullptr, Activation::gelu)
+                             : gelu(eq_linear(group(), x, weight, bias, options()));
+    y.backward(grad);
+    return std::vector{y.data().to_vector(), x.grad().to_vector(), weight.grad().to_vector(),
+                       bias.grad().to_vector()};
+  };
+  const auto one = run(true), two = run(false);
+  for (std::size_t i = 0; i < one.size(); ++i)
+    EXPECT_THAT(one[i], testing::Pointwise(testing::DoubleNear(1e-12), two[i])) << i;
+}
+
+TEST_P(EqLinearOperation, InferenceKeepsNothingBeforeGelu) {
+  const Variable x(random_tensor({64, 4 * order()})), w(random_tensor({8, 4, order()}, 1));
+  const auto layer = [&] {
+    return eq_linear(group(), x, w, Variable(), options(), nullptr, Activation::gelu);
+  };
+  const Variable trained =
+      eq_linear(group(), x, Variable(w.data(), true), Variable(), options(), nullptr, Activation::gelu);
+  const std::size_t before = memory_stats().active;
+  const Variable y = layer();
+  EXPECT_LT(memory_stats().active - before, 2 * 64 * 8 * static_cast<std::size_t>(order()) * sizeof(double));
+  EXPECT_EQ(y.data().to_vector(), trained.data().to_vector());
 }
 
 TEST_P(EqLinearOperation, NoRows) {

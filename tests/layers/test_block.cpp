@@ -1,6 +1,7 @@
 #include "layers/block.h"
 
 #include "autograd/ops/attention.h"
+#include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduction.h"
 #include "autograd/ops/shape.h"
 #include "layers/attention.h"
@@ -58,6 +59,15 @@ TEST_P(FamilyLayers, MlpIsEquivariant) {
 TEST_P(FamilyLayers, BlockIsEquivariant) {
   Block layer(family_, {width_, 2, 4 * width_, 0, 0, 0}, stream_);
   expect_equivariant(layer);
+}
+
+TEST_P(FamilyLayers, MlpIsGeluBetweenTwoLinearLayers) {
+  RandomStream same = init_stream();
+  Mlp layer(family_, width_, 2 * width_, 0, 0, stream_);
+  const auto fc1 = family_.linear(width_, 2 * width_, same), fc2 = family_.linear(2 * width_, width_, same);
+  for (Module* module : {static_cast<Module*>(&layer), fc1.get(), fc2.get()}) module->to(DType::f64);
+  const Variable x(random({3, width_}, 1));
+  EXPECT_LT(rel_l2(layer(x).data(), (*fc2)(gelu((*fc1)(x))).data()), 1e-12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, FamilyLayers, ::testing::Values("c1", "c2", "mirror", "c4", "d4"),

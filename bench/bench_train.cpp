@@ -68,16 +68,9 @@ std::pair<std::vector<Batch>, std::string> prepare_batches(Config& config, std::
 
 /// The same sizes as an ordinary model (`impl` standard) or with EQ-Linear computed as `impl` says.
 ModelConfig twin_of(ModelConfig model, const std::string& impl) {
-  const bool standard = impl == "standard", was_standard = !is_equivariant(model);
-  model.name = standard ? "vit" : "eq_vit";
+  const bool standard = impl == "standard";
+  model = standard ? ordinary_twin(std::move(model)) : equivariant_twin(std::move(model));
   model.backend = standard ? "auto" : impl;
-  if (standard) {
-    model.group = "c1";
-    model.pos_embed = "full";
-  } else if (was_standard) {
-    model.group = ModelConfig().group;
-  }
-  model.given.insert({"group", "pos_embed", "backend"});
   return model;
 }
 

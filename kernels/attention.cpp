@@ -6,8 +6,9 @@
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, Tensor&, Tensor&> forward_op{"attention_forward", cpu::attention_forward};
-constexpr Op<const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&> backward_op{
+constexpr Op<const Tensor&, const ScoreBias&, Tensor&, Tensor&> forward_op{"attention_forward",
+                                                                           cpu::attention_forward};
+constexpr Op<const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&> backward_op{
     "attention_backward", cpu::attention_backward};
 
 void check(const Tensor& qkv) {
@@ -27,28 +28,49 @@ Shape result_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(1), qkv.si
 
 Shape probability_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv.size(1), qkv.size(1)}; }
 
+/// Dense [count, L, L], or undefined.
+Tensor checked_bias(const Tensor& qkv, const Tensor& added, std::int64_t count) {
+  if (!added.defined()) return {};
+  require_same_device(qkv, added, "attention_forward");
+  require_same_dtype(qkv, added, "attention_forward");
+  require_shape(added, {count, qkv.size(1), qkv.size(1)}, "attention_forward");
+  return added.contiguous();
+}
+
+ScoreBias checked(const Tensor& qkv, const ScoreBias& added) {
+  const std::int64_t windows = added.mask.defined() && added.mask.rank() == 3 ? added.mask.size(0) : 1;
+  require<ShapeError>(windows > 0 && qkv.size(0) % windows == 0,
+                      "attention: {} images are not whole pictures of {} windows", qkv.size(0), windows);
+  return {checked_bias(qkv, added.bias, qkv.size(3)), checked_bias(qkv, added.mask, windows)};
+}
+
 }  // namespace
 
-AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities) {
+AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities, const ScoreBias& added) {
   check(qkv);
+  const ScoreBias dense = checked(qkv, added);
   AttentionResult result;
   result.y = Tensor::empty(result_shape(qkv), qkv.dtype(), qkv.device());
   if (keep_probabilities)
     result.probabilities = Tensor::empty(probability_shape(qkv), qkv.dtype(), qkv.device());
-  if (qkv.numel() > 0) forward_op(qkv.device(), qkv.contiguous(), result.y, result.probabilities);
+  if (qkv.numel() > 0) forward_op(qkv.device(), qkv.contiguous(), dense, result.y, result.probabilities);
   return result;
 }
 
-Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y,
-                          const Tensor& grad) {
+Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
+                          Tensor* bias_gradient) {
   check(qkv);
   check_companion(qkv, probabilities, probability_shape(qkv));
   check_companion(qkv, y, result_shape(qkv));
   check_companion(qkv, grad, result_shape(qkv));
   Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
+  Tensor db;
+  if (bias_gradient != nullptr)
+    db = Tensor::zeros({qkv.size(3), qkv.size(1), qkv.size(1)}, qkv.dtype(), qkv.device());
   if (qkv.numel() > 0)
     backward_op(qkv.device(), qkv.contiguous(), probabilities.contiguous(), y.contiguous(), grad.contiguous(),
-                result);
+                result, db);
+  if (bias_gradient != nullptr) *bias_gradient = db;
   return result;
 }
 

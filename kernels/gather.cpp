@@ -11,6 +11,7 @@ namespace {
 constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_op{"gather", cpu::gather};
 constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_backward_op{"gather_backward",
                                                                        cpu::gather_backward};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_rows_op{"gather_rows", cpu::gather_rows};
 constexpr Op<std::span<const Tensor>, std::int64_t, Tensor&> concat_op{"concat", cpu::concat};
 
 /// The index as a dense tensor, every entry in [0, m).
@@ -44,6 +45,15 @@ Tensor gather_backward(const Tensor& grad, const Tensor& index, std::int64_t m) 
   Tensor result = Tensor::empty({grad.size(0), m}, grad.dtype(), grad.device());
   if (result.numel() > 0) gather_backward_op(grad.device(), grad.contiguous(), dense, result);
   return result;
+}
+
+Tensor gather_rows(const Tensor& x, const Tensor& index) {
+  require<ShapeError>(x.rank() == 3, "gather_rows takes [B, L, C], not {}", x.shape());
+  require_same_device(x, index, "gather_rows");
+  const Tensor dense = checked_index(index, x.size(1));
+  Tensor y = Tensor::empty({x.size(0), index.size(0), x.size(2)}, x.dtype(), x.device());
+  if (y.numel() > 0) gather_rows_op(x.device(), x.contiguous(), dense, y);
+  return y;
 }
 
 Tensor concat(std::span<const Tensor> parts, int dim) {

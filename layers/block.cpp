@@ -4,13 +4,25 @@
 #include "layers/attention.h"
 #include "layers/dropout.h"
 #include "layers/mlp.h"
+#include "layers/window_attention.h"
 
 namespace gyre {
+
+namespace {
+
+std::unique_ptr<Module> make_attention(const LayerFamily& family, const BlockConfig& config,
+                                       RandomStream& stream) {
+  if (config.windows)
+    return std::make_unique<WindowAttention>(family, config.width, config.heads, *config.windows, stream);
+  return std::make_unique<Attention>(family, config.width, config.heads, stream);
+}
+
+}  // namespace
 
 Block::Block(const LayerFamily& family, const BlockConfig& config, RandomStream& stream)
     : equivariant_(family.equivariant()),
       norm1_(&add("norm1", family.norm(config.width))),
-      attn_(&add<Attention>("attn", family, config.width, config.heads, stream)),
+      attn_(&add("attn", make_attention(family, config, stream))),
       drop_(&add<Dropout>("drop", config.dropout, family.order(), config.first_site)),
       drop_path1_(&add<DropPath>("drop_path1", config.drop_path, config.first_site + 1)),
       norm2_(&add("norm2", family.norm(config.width))),

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "layers/family.h"
+#include "layers/window.h"
 
 namespace gyre {
 
@@ -11,7 +14,8 @@ struct BlockConfig {
   std::int64_t hidden = 0;  ///< of the MLP, all channels
   double dropout = 0;
   double drop_path = 0;
-  std::uint64_t first_site = 0;  ///< of `sites` layer numbers for dropout and drop path
+  std::uint64_t first_site = 0;              ///< of `sites` layer numbers for dropout and drop path
+  std::optional<WindowConfig> windows = {};  ///< attention within windows, else over all tokens
 
   static constexpr std::uint64_t sites = 5;
 };

@@ -13,17 +13,17 @@ std::int64_t LayerFamily::channels(std::int64_t width) const {
 }
 
 std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, RandomStream& stream,
-                                            kernels::Activation activation) const {
+                                            kernels::Activation activation, bool bias) const {
   if (!group) {
-    return std::make_unique<Linear>(channels(in), channels(out), true, stream,
+    return std::make_unique<Linear>(channels(in), channels(out), bias, stream,
                                     Initialiser::truncated_normal(), activation);
   }
-  return std::make_unique<EqLinear>(*group, channels(in), channels(out), true, stream, options, activation);
+  return std::make_unique<EqLinear>(*group, channels(in), channels(out), bias, stream, options, activation);
 }
 
 std::unique_ptr<Module> LayerFamily::norm(std::int64_t width) const {
-  if (!group) return std::make_unique<LayerNorm>(channels(width));
-  return std::make_unique<EqLayerNorm>(*group, channels(width));
+  if (!group) return std::make_unique<LayerNorm>(channels(width), norm_eps);
+  return std::make_unique<EqLayerNorm>(*group, channels(width), norm_eps);
 }
 
 }  // namespace gyre

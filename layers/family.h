@@ -16,16 +16,18 @@ namespace gyre {
 struct LayerFamily {
   const Group* group = nullptr;  ///< null: ordinary layers
   kernels::EqLinearOptions options = {};
+  double norm_eps = 1e-6;
 
   bool equivariant() const { return group != nullptr; }
   int order() const { return group ? group->order() : 1; }
   /// Channels per group element.
   std::int64_t channels(std::int64_t width) const;
 
-  /// Linear (truncated normal 0.02, bias 0) or EqLinear, with bias.
+  /// Linear (truncated normal 0.02, bias 0) or EqLinear.
   std::unique_ptr<Module> linear(std::int64_t in, std::int64_t out, RandomStream& stream,
-                                 kernels::Activation activation = kernels::Activation::none) const;
-  /// LayerNorm or EqLayerNorm, eps 1e-6.
+                                 kernels::Activation activation = kernels::Activation::none,
+                                 bool bias = true) const;
+  /// LayerNorm or EqLayerNorm, with norm_eps.
   std::unique_ptr<Module> norm(std::int64_t width) const;
 };
 

@@ -5,6 +5,19 @@
 
 namespace gyre {
 
+/// While alive, parameters made on this thread keep whatever their memory holds: for models whose weights are
+/// not read.
+class WithoutInitialisation {
+ public:
+  WithoutInitialisation();
+  ~WithoutInitialisation();
+  WithoutInitialisation(const WithoutInitialisation&) = delete;
+  WithoutInitialisation& operator=(const WithoutInitialisation&) = delete;
+
+ private:
+  bool previous_;
+};
+
 /// How a parameter starts.
 struct Initialiser {
   enum class Kind { truncated_normal, uniform, zero };

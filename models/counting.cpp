@@ -1,6 +1,8 @@
 #include "models/counting.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "kernels/eq_linear.h"
 #include "layers/orbit.h"
@@ -50,6 +52,30 @@ std::int64_t flash_flops(const ProductCost& cost, std::int64_t order, std::int64
   return rows * (2 * cost.products * c * d + cost.input * c + (cost.output + order) * d);
 }
 
+/// Linear products of one kind in a model, over widths of all channels.
+struct Product {
+  enum class Kind { patch, block, merging, head } kind;
+  std::int64_t count, rows, in, out;
+};
+
+/// Every linear product of the model. An equivariant head reads channels summed over t.
+std::vector<Product> products_of(const ModelConfig& config) {
+  const std::int64_t grid = grid_of(config), token = config.pool == "token" ? 1 : 0;
+  const std::vector<Stage> stages = stages_of(config);
+  std::vector<Product> products{{Product::Kind::patch, 1, grid * grid,
+                                 config.in_channels * config.patch_size * config.patch_size, config.width}};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& s = stages[i];
+    const std::int64_t n = s.grid * s.grid + token, w = s.width;
+    if (i > 0) products.push_back({Product::Kind::merging, 1, n, 2 * w, w});
+    for (const auto& [in, out] : {std::pair{w, 3 * w}, {w, w}, {w, s.hidden}, {s.hidden, w}})
+      products.push_back({Product::Kind::block, s.depth, n, in, out});
+  }
+  const std::int64_t channels = stages.back().width / group_of(config).order();
+  products.push_back({Product::Kind::head, 1, 1, channels, config.classes});
+  return products;
+}
+
 struct Counter {
   const ModelConfig& config;
   const Group& group = group_of(config);
@@ -58,57 +84,71 @@ struct Counter {
                                       static_cast<int>(config.products)};
 
   std::int64_t order() const { return group.order(); }
-  std::int64_t channels() const { return config.width / order(); }
-  std::int64_t patches() const { return grid_of(config) * grid_of(config); }
-  std::int64_t patch_values() const { return config.in_channels * config.patch_size * config.patch_size; }
   /// Input width of the patch embedding as an EQ-Linear.
   std::int64_t orbit_width() const {
     return config.in_channels * orbit_table(group, static_cast<int>(config.patch_size)).orbits() * order();
   }
 
-  std::int64_t paper_linear(std::int64_t rows, std::int64_t in, std::int64_t out) const {
-    const bool dense = order() == 1 || options.backend == kernels::EqBackend::naive;
-    return dense ? dense_flops(rows, in, out) : flash_flops(paper_cost(group), order(), rows, in, out);
+  /// Patch embedding and merging are dense and have no bias.
+  std::int64_t paper(const Product& p) const {
+    if (p.kind == Product::Kind::patch || p.kind == Product::Kind::merging) return 2 * p.rows * p.in * p.out;
+    const bool dense =
+        p.kind == Product::Kind::head || order() == 1 || options.backend == kernels::EqBackend::naive;
+    return dense ? dense_flops(p.rows, p.in, p.out)
+                 : flash_flops(paper_cost(group), order(), p.rows, p.in, p.out);
   }
-  std::int64_t executed_linear(std::int64_t rows, std::int64_t in, std::int64_t out) const {
+  std::int64_t executed(const Product& p) const {
+    const std::int64_t in = p.kind == Product::Kind::patch ? orbit_width() : p.in;
+    if (p.kind == Product::Kind::merging && !equivariant) return 2 * p.rows * in * p.out;
+    if (p.kind == Product::Kind::head || !equivariant) return dense_flops(p.rows, in, p.out);
     const std::string kernel =
-        kernels::eq_linear_kernel(group, options, DType::f32, rows, in / order(), out / order());
-    if (!equivariant || !kernel.starts_with("flash")) return dense_flops(rows, in, out);
-    return flash_flops(executed_cost(group, config.products), order(), rows, in, out);
-  }
-
-  template <class Linear>
-  std::int64_t blocks(Linear&& linear) const {
-    const std::int64_t n = tokens_of(config), w = config.width, hidden = hidden_of(config);
-    return config.depth *
-           (linear(n, w, 3 * w) + linear(n, w, w) + linear(n, w, hidden) + linear(n, hidden, w));
+        kernels::eq_linear_kernel(group, options, DType::f32, p.rows, in / order(), p.out / order());
+    if (!kernel.starts_with("flash")) return dense_flops(p.rows, in, p.out);
+    return flash_flops(executed_cost(group, config.products), order(), p.rows, in, p.out);
   }
   /// QKᵀ and AV.
   std::int64_t attention() const {
-    return config.depth * 4 * tokens_of(config) * tokens_of(config) * config.width;
+    std::int64_t flops = 0;
+    for (const Stage& s : stages_of(config)) {
+      const std::int64_t n = s.window > 0 ? s.grid * s.grid : tokens_of(config);
+      const std::int64_t seen = s.window > 0 ? s.window * s.window : n;
+      flops += s.depth * 4 * n * seen * s.width;
+    }
+    return flops;
   }
-  std::int64_t head() const { return dense_flops(1, channels(), config.classes); }
-  std::int64_t parameters() const;
+
+  std::int64_t parameters(const Product& p) const;
+  std::int64_t parameters(const Stage& stage) const;
   std::int64_t position_parameters() const;
 };
 
-std::int64_t Counter::position_parameters() const {
-  if (!equivariant) return tokens_of(config) * config.width;
-  const auto cells =
-      config.pos_embed == "full"
-          ? patches()
-          : static_cast<std::int64_t>(quarter_cells(group, static_cast<int>(grid_of(config))).size());
-  return (cells + (config.pool == "token" ? 1 : 0)) * channels();
+std::int64_t Counter::parameters(const Product& p) const {
+  if (p.kind == Product::Kind::head) return p.out * (p.in + 1);
+  const std::int64_t out = p.out / order();
+  if (p.kind == Product::Kind::patch) return out * (p.in + 1);
+  const std::int64_t norm = 2 * (equivariant ? out : p.in);
+  if (p.kind == Product::Kind::merging) return out * (p.in + (equivariant ? 1 : 0)) + norm;
+  return p.count * out * (p.in + 1);
 }
 
-std::int64_t Counter::parameters() const {
-  const std::int64_t c = channels();
-  const auto linear = [this](std::int64_t in, std::int64_t out) { return (in * out + out) / order(); };
-  const std::int64_t w = config.width, hidden = hidden_of(config);
-  const std::int64_t block = 4 * c + linear(w, 3 * w) + linear(w, w) + linear(w, hidden) + linear(hidden, w);
-  const std::int64_t token = config.pool == "token" ? c : 0;
-  return (patch_values() + 1) * c + token + position_parameters() + config.depth * block + 2 * c +
-         (c + 1) * config.classes;
+/// Norms and relative positions; the products are counted elsewhere.
+std::int64_t Counter::parameters(const Stage& stage) const {
+  const std::int64_t side = 2 * stage.window - 1;
+  const std::int64_t places = stage.window > 0 ? side * side * stage.heads : 0;
+  return stage.depth * (4 * stage.width / order() + places);
+}
+
+/// Position table and class token; the norm of the patches in swin.
+std::int64_t Counter::position_parameters() const {
+  const std::int64_t channels = config.width / order(), patches = grid_of(config) * grid_of(config);
+  if (is_swin(config)) return 2 * channels;
+  const std::int64_t token = config.pool == "token" ? channels : 0;
+  if (!equivariant) return tokens_of(config) * config.width + token;
+  const auto cells =
+      config.pos_embed == "full"
+          ? patches
+          : static_cast<std::int64_t>(quarter_cells(group, static_cast<int>(grid_of(config))).size());
+  return cells * channels + 2 * token;
 }
 
 }  // namespace
@@ -117,16 +157,20 @@ ModelCounts count_model(const ModelConfig& config) {
   const ModelConfig resolved = resolve(config);
   validate(resolved);
   const Counter counter{resolved};
-  const std::int64_t others = counter.attention() + counter.head();
   ModelCounts counts;
-  counts.parameters = counter.parameters();
-  counts.linear_flops = counter.blocks([&](auto... sizes) { return counter.paper_linear(sizes...); });
-  counts.total_flops =
-      counts.linear_flops + others + 2 * counter.patches() * counter.patch_values() * resolved.width;
-  counts.executed_flops = counter.blocks([&](auto... sizes) {
-    return counter.executed_linear(sizes...);
-  }) + others + counter.executed_linear(counter.patches(), counter.orbit_width(), resolved.width);
-  counts.exact = is_equivariant(resolved);
+  counts.exact = is_exact(resolved);
+  counts.parameters = counter.position_parameters();
+  counts.total_flops = counts.executed_flops = counter.attention();
+  for (const Product& product : products_of(resolved)) {
+    const std::int64_t flops = product.count * counter.paper(product);
+    if (product.kind != Product::Kind::patch) counts.linear_flops += flops;
+    counts.total_flops += flops;
+    counts.executed_flops += product.count * counter.executed(product);
+    counts.parameters += counter.parameters(product);
+  }
+  const std::vector<Stage> stages = stages_of(resolved);
+  for (const Stage& stage : stages) counts.parameters += counter.parameters(stage);
+  counts.parameters += 2 * stages.back().width / counter.order();  // the last norm
   return counts;
 }
 

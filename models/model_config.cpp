@@ -1,36 +1,20 @@
 #include "models/model_config.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/words.h"
+#include "models/named_sizes.h"
 
 namespace gyre {
 
 namespace {
 
-/// The sizes of the Flash EQ-Linear paper (arXiv 2607.21271), for ViT and EQ-ViT alike.
-struct NamedSize {
-  std::string_view vit, eq_vit;
-  std::int64_t width, depth, heads;
-};
-constexpr std::array<NamedSize, 5> named_sizes = {{{"vit_t", "eq_vit_t", 384, 12, 3},
-                                                   {"vit_s", "eq_vit_s", 480, 12, 6},
-                                                   {"vit_b", "eq_vit_b", 768, 12, 12},
-                                                   {"vit_l", "eq_vit_l", 1024, 24, 16},
-                                                   {"vit_h", "eq_vit_h", 1280, 32, 16}}};
-
-constexpr std::string_view vit = "vit";
-constexpr std::string_view eq_vit = "eq_vit";
-
-const NamedSize* find_size(std::string_view name) {
-  for (const NamedSize& size : named_sizes)
-    if (name == size.vit || name == size.eq_vit) return &size;
-  return nullptr;
-}
+constexpr std::string_view families[] = {"vit", "eq_vit", "swin", "eq_swin"};
 
 /// Sets a field that the user left alone.
 template <class Value>
@@ -40,18 +24,36 @@ void fill(ModelConfig& config, std::string_view key, Value ModelConfig::*field, 
   config.*field = std::move(value);
 }
 
+/// The family of the same attention, all sizes kept.
+ModelConfig twin(ModelConfig config, bool equivariant) {
+  config = resolve(std::move(config));
+  const bool changes = is_equivariant(config) != equivariant;
+  config.name = fmt::format("{}{}", equivariant ? "eq_" : "", is_swin(config) ? "swin" : "vit");
+  config.given = {"image_size", "in_channels", "patch_size", "width",   "depth",
+                  "depths",     "heads",       "window",     "classes", "approximate",
+                  "group",      "pos_embed",   "pool",       "backend", "products"};
+  if (changes) {
+    const ModelConfig defaults;
+    config.group = equivariant ? defaults.group : "c1";
+    config.products = 0;
+    if (!is_swin(config)) config.pos_embed = "full";
+    config.approximate = equivariant && !is_exact(config);
+  }
+  return config;
+}
+
 }  // namespace
 
 std::vector<std::string_view> model_names() {
-  std::vector<std::string_view> names{vit, eq_vit};
-  for (const NamedSize& size : named_sizes) names.push_back(size.vit);
-  for (const NamedSize& size : named_sizes) names.push_back(size.eq_vit);
+  std::vector<std::string_view> names(std::begin(families), std::end(families));
+  for (const NamedSize& size : named_sizes()) names.push_back(size.name);
   return names;
 }
 
 std::string_view family_of(std::string_view name) {
-  if (name == vit || name == eq_vit) return name == vit ? vit : eq_vit;
-  if (const NamedSize* size = find_size(name)) return name == size->vit ? vit : eq_vit;
+  for (const std::string_view family : families)
+    if (name == family) return family;
+  if (const NamedSize* size = find_named_size(name)) return size->family;
   const std::vector<std::string_view> names = model_names();
   const auto nearest = std::min_element(names.begin(), names.end(), [&](auto a, auto b) {
     return edit_distance(a, name) < edit_distance(b, name);
@@ -61,23 +63,53 @@ std::string_view family_of(std::string_view name) {
 }
 
 ModelConfig resolve(ModelConfig config) {
-  const bool plain = family_of(config.name) == vit;
-  if (plain) fill(config, "group", &ModelConfig::group, std::string("c1"));
-  const NamedSize* size = find_size(config.name);
-  if (size == nullptr) return config;
-  fill(config, "image_size", &ModelConfig::image_size, std::int64_t{224});
-  fill(config, "in_channels", &ModelConfig::in_channels, std::int64_t{3});
-  fill(config, "patch_size", &ModelConfig::patch_size, std::int64_t{16});
-  fill(config, "width", &ModelConfig::width, size->width);
-  fill(config, "depth", &ModelConfig::depth, size->depth);
-  fill(config, "heads", &ModelConfig::heads, size->heads);
-  fill(config, "classes", &ModelConfig::classes, std::int64_t{100});
-  fill(config, "pool", &ModelConfig::pool, std::string("token"));
-  if (!plain) fill(config, "pos_embed", &ModelConfig::pos_embed, std::string("quarter"));
+  const std::string_view family = family_of(config.name);
+  const bool swin = family.ends_with("swin"), equivariant = family.starts_with("eq_");
+  if (!equivariant) fill(config, "group", &ModelConfig::group, std::string("c1"));
+  if (swin) fill(config, "pos_embed", &ModelConfig::pos_embed, std::string("none"));
+  if (const NamedSize* size = find_named_size(config.name)) {
+    fill(config, "image_size", &ModelConfig::image_size, size->image_size);
+    fill(config, "in_channels", &ModelConfig::in_channels, std::int64_t{3});
+    fill(config, "patch_size", &ModelConfig::patch_size, size->patch_size);
+    fill(config, "width", &ModelConfig::width, size->width);
+    fill(config, "heads", &ModelConfig::heads, size->heads);
+    fill(config, "classes", &ModelConfig::classes, size->classes);
+    fill(config, "depths", &ModelConfig::depths, size->depths);
+    fill(config, "window", &ModelConfig::window, size->window);
+    fill(config, "approximate", &ModelConfig::approximate, size->approximate);
+    if (!swin) {
+      fill(config, "depth", &ModelConfig::depth, size->depth);
+      fill(config, "pool", &ModelConfig::pool, std::string("token"));
+      if (equivariant) fill(config, "pos_embed", &ModelConfig::pos_embed, std::string("quarter"));
+    }
+  } else if (swin) {
+    fill(config, "patch_size", &ModelConfig::patch_size, std::int64_t{2});
+    fill(config, "width", &ModelConfig::width, std::int64_t{32});
+    fill(config, "depths", &ModelConfig::depths, std::vector<std::int64_t>{2, 2, 2});
+    fill(config, "heads", &ModelConfig::heads, std::int64_t{2});
+    fill(config, "window", &ModelConfig::window, std::int64_t{4});
+  }
+  if (swin)
+    fill(config, "depth", &ModelConfig::depth,
+         std::accumulate(config.depths.begin(), config.depths.end(), std::int64_t{0}));
   return config;
 }
 
-bool is_equivariant(const ModelConfig& config) { return family_of(config.name) == eq_vit; }
+bool is_equivariant(const ModelConfig& config) { return family_of(config.name).starts_with("eq_"); }
+
+bool is_swin(const ModelConfig& config) { return family_of(config.name).ends_with("swin"); }
+
+bool is_exact(const ModelConfig& config) {
+  if (!is_equivariant(config)) return false;
+  const std::vector<Stage> stages = stages_of(config);
+  return group_of(config).order() == 1 || std::all_of(stages.begin(), stages.end(), [](const Stage& stage) {
+           return stage.shift == 0 || 2 * stage.shift == stage.window;
+         });
+}
+
+ModelConfig ordinary_twin(ModelConfig config) { return twin(std::move(config), false); }
+
+ModelConfig equivariant_twin(ModelConfig config) { return twin(std::move(config), true); }
 
 const Group& group_of(const ModelConfig& config) {
   return Group::get(is_equivariant(config) ? std::string_view(config.group) : "c1");
@@ -91,6 +123,21 @@ std::int64_t tokens_of(const ModelConfig& config) {
 
 std::int64_t hidden_of(const ModelConfig& config) {
   return std::llround(static_cast<double>(config.width) * config.mlp_ratio);
+}
+
+std::vector<Stage> stages_of(const ModelConfig& config) {
+  Stage stage{grid_of(config), config.width, config.depth, config.heads, hidden_of(config), 0, 0};
+  if (!is_swin(config)) return {stage};
+  std::vector<Stage> stages;
+  for (const std::int64_t depth : config.depths) {
+    stage.depth = depth;
+    stage.window = std::min(config.window, stage.grid);
+    stage.shift = depth > 1 && stage.grid > stage.window ? stage.window / 2 : 0;
+    stages.push_back(stage);
+    stage.grid /= 2;
+    for (std::int64_t* size : {&stage.width, &stage.heads, &stage.hidden}) *size *= 2;
+  }
+  return stages;
 }
 
 }  // namespace gyre

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <numeric>
 
 #include "core/error.h"
 #include "kernels/eq_linear.h"
@@ -88,7 +89,77 @@ void check_width(const ModelConfig& config) {
       config.mlp_ratio, hidden, order, (lower + static_cast<double>(order)) / static_cast<double>(width));
 }
 
+/// Swin's sizes: stages that halve the grid, windows that tile it and, unless it is said to be approximate,
+/// keep the symmetry.
+bool halves(const ModelConfig& config) {
+  const std::int64_t last = std::int64_t{1} << (config.depths.size() - 1);
+  return config.image_size % config.patch_size == 0 && grid_of(config) % last == 0;
+}
+bool tiles(const ModelConfig& config) {
+  const std::vector<Stage> stages = stages_of(config);
+  return halves(config) && std::all_of(stages.begin(), stages.end(),
+                                       [](const Stage& stage) { return stage.grid % stage.window == 0; });
+}
+bool keeps_symmetry(const ModelConfig& config) {
+  return !is_equivariant(config) || config.approximate || is_exact(config);
+}
+
+/// Legal values of a size near the given one, the others left as they are.
+std::string legal_nearby(ModelConfig config, std::int64_t ModelConfig::*size, std::int64_t limit) {
+  return nearby(config.*size, limit, [&](std::int64_t value) {
+    config.*size = value;
+    return tiles(config) && keeps_symmetry(config);
+  });
+}
+
+void check_stages(const ModelConfig& config) {
+  if (!is_swin(config)) {
+    require<ValueError>(config.depths.empty(), "model.depths [{}]: {} has one stage, of model.depth blocks",
+                        fmt::join(config.depths, ", "), config.name);
+    require<ValueError>(config.window == 0, "model.window {}: {} has no windows; leave window out",
+                        config.window, config.name);
+    return;
+  }
+  const auto stages = static_cast<std::int64_t>(config.depths.size());
+  require<ValueError>(stages >= 1 && stages <= 8,
+                      "model.depths has {} entries; {} needs 1 to 8 stages, such as [2, 2, 6, 2]", stages,
+                      config.name);
+  for (const std::int64_t depth : config.depths) check_range("depths", depth, 1000);
+  const std::int64_t blocks = std::accumulate(config.depths.begin(), config.depths.end(), std::int64_t{0});
+  require<ValueError>(config.depth == blocks,
+                      "model.depth {} is not the sum of model.depths [{}]; leave depth out", config.depth,
+                      fmt::join(config.depths, ", "));
+  check_range("window", config.window);
+  check_range("width of the last stage", config.width << (stages - 1));
+  const std::int64_t size = config.image_size, patch = config.patch_size, grid = grid_of(config);
+  require<ShapeError>(
+      halves(config),
+      "model.image_size: {}/{} is a grid of {}x{}, which {} stages cannot halve {} times; legal "
+      "image sizes nearby: {}",
+      size, patch, grid, grid, stages, stages - 1, legal_nearby(config, &ModelConfig::image_size, 16384));
+  for (const Stage& stage : stages_of(config))
+    require<ShapeError>(stage.grid % stage.window == 0,
+                        "model.window: windows of {} do not tile the grid of {}x{}; legal windows nearby: "
+                        "{}; image sizes: {}",
+                        stage.window, stage.grid, stage.grid,
+                        legal_nearby(config, &ModelConfig::window, grid),
+                        legal_nearby(config, &ModelConfig::image_size, 16384));
+  require<ShapeError>(
+      keeps_symmetry(config),
+      "model.window {}: only windows moved by half of their size keep the symmetry exactly; legal "
+      "windows nearby: {}; or set approximate: true",
+      config.window, legal_nearby(config, &ModelConfig::window, grid));
+}
+
 void check_positions(const ModelConfig& config) {
+  if (is_swin(config)) {
+    require<ValueError>(config.pos_embed == "none",
+                        "model.pos_embed {}: {} knows positions within windows only; leave pos_embed out",
+                        config.pos_embed, config.name);
+    require<ValueError>(config.pool == "mean", "model.pool {}: {} has no class token; leave pool out",
+                        config.pool, config.name);
+    return;
+  }
   require<ValueError>(config.pos_embed == "full" || config.pos_embed == "quarter",
                       "model.pos_embed \"{}\" is neither full nor quarter", config.pos_embed);
   if (config.pos_embed == "full") return;
@@ -134,6 +205,7 @@ void validate(const ModelConfig& config) {
                       "model.pool \"{}\" is neither mean nor token", config.pool);
   check_image(config);
   check_width(config);
+  check_stages(config);
   check_positions(config);
   check_backend(config);
 }

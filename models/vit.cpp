@@ -1,37 +1,15 @@
 #include "models/vit.h"
 
-#include <cmath>
-
 #include "autograd/ops/reduction.h"
 #include "autograd/ops/shape.h"
 #include "layers/block.h"
 #include "layers/dropout.h"
 #include "layers/initialise.h"
-#include "layers/linear.h"
 #include "layers/patch_embed.h"
 #include "layers/position.h"
+#include "models/parts.h"
 
 namespace gyre {
-
-namespace {
-
-LayerFamily family_for(const ModelConfig& config) {
-  if (!is_equivariant(config)) return {};
-  return {&group_of(config), {kernels::parse_eq_backend(config.backend), static_cast<int>(config.products)}};
-}
-
-/// Streams in order of construction, so that one child's size does not move another's numbers.
-class InitStreams {
- public:
-  explicit InitStreams(std::uint64_t seed) : seed_(seed) {}
-  RandomStream next() { return RandomStream(seed_, Purpose::init, index_++); }
-
- private:
-  std::uint64_t seed_;
-  std::uint64_t index_ = 0;
-};
-
-}  // namespace
 
 Vit::Vit(const ModelConfig& config, std::uint64_t seed) : Model(config), family_(family_for(config)) {
   const std::int64_t width = config.width, channels = family_.channels(width);
@@ -63,18 +41,13 @@ Vit::Vit(const ModelConfig& config, std::uint64_t seed) : Model(config), family_
   RandomStream head_stream = streams.next();
   BlockConfig block{width, config.heads, hidden_of(config), config.dropout, 0, 1};
   for (std::int64_t i = 0; i < config.depth; ++i) {
-    if (config.depth > 1)
-      block.drop_path = config.drop_path * static_cast<double>(i) / static_cast<double>(config.depth - 1);
+    block.drop_path = drop_path_of(config, i, config.depth);
     RandomStream stream = streams.next();
     blocks_.push_back(&add<Block>(fmt::format("blocks.{}", i), family_, block, stream));
     block.first_site += BlockConfig::sites;
   }
   norm_ = &add("norm", family_.norm(width));
-
-  // Summing over t multiplies the variance by T; the bound takes it back.
-  const double bound = 1 / std::sqrt(static_cast<double>(channels) * family_.order());
-  head_ = &add<Linear>("head", channels, config.classes, true, head_stream,
-                       group ? Initialiser::uniform(bound) : Initialiser::truncated_normal());
+  head_ = &add("head", make_head(family_, width, config.classes, head_stream));
 }
 
 Variable Vit::prepend_class_token(const Variable& tokens) const {
@@ -90,9 +63,7 @@ Variable Vit::forward(const Variable& images) {
   x = (*pos_drop_)((*pos_embed_)(x));
   for (Module* block : blocks_) x = (*block)(x);
   x = (*norm_)(x);
-  x = cls_token_ ? select(x, 1, 0) : mean(x, {1});
-  if (family_.equivariant()) x = sum(reshape(x, {x.size(0), -1, family_.order()}), {2});
-  return (*head_)(x);
+  return (*head_)(invariant(family_, cls_token_ ? select(x, 1, 0) : mean(x, {1})));
 }
 
 std::string Vit::describe() const {

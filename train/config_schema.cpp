@@ -20,12 +20,20 @@ std::vector<std::string> model_choices() {
   return {names.begin(), names.end()};
 }
 
+/// Groups that act on images; the others are refused by name.
 std::vector<std::string> group_choices() {
   std::vector<std::string> names;
   for (const std::string_view name : Group::names()) {
     if (Group::get(name).has_image_action()) names.emplace_back(name);
   }
   return names;
+}
+
+void check_image_action(const std::string& name) {
+  const auto names = Group::names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return;
+  require<ValueError>(Group::get(name).has_image_action(), "{} has no exact image action; legal are {}", name,
+                      fmt::join(group_choices(), ", "));
 }
 
 void add_model(std::vector<ConfigField>& fields) {
@@ -39,21 +47,25 @@ void add_model(std::vector<ConfigField>& fields) {
       .number("patch_size", &S::patch_size, Integers{1, 65536},
               "side of a patch in pixels; divides image_size")
       .number("width", &S::width, Integers{1, 65536},
-              "channels of a token: those per group element times the order")
-      .number("depth", &S::depth, Integers{1, 1024}, "blocks")
+              "channels of a token: those per group element times the order; swin doubles them from stage to "
+              "stage")
+      .number("depth", &S::depth, Integers{1, 8192}, "blocks; in swin the sum of depths")
+      .list("depths", &S::depths, Integers{1, 1024}, "swin: blocks of each stage, such as [2, 2, 6, 2]")
       .number("heads", &S::heads, Integers{1, 1024},
-              "attention heads; width / heads is a multiple of the group order")
+              "attention heads, doubled as width is; width / heads is a multiple of the group order")
+      .number("window", &S::window, Integers{0, 65536}, "swin: side of the attention windows in tokens")
+      .flag("approximate", &S::approximate, "eq_swin: allow windows that break the symmetry")
       .number("mlp_ratio", &S::mlp_ratio, Reals{.low = 0, .high = 64, .open_low = true},
               "hidden width of the MLP / width")
       .number("classes", &S::classes, Integers{1, million}, "outputs")
-      .choice("group", &S::group, group_choices(), "symmetry of eq_vit")
-      .choice("pos_embed", &S::pos_embed, {"full", "quarter"},
-              "position table: every place, or shared by turned places")
+      .choice("group", &S::group, group_choices(), "symmetry of eq_vit and eq_swin", check_image_action)
+      .choice("pos_embed", &S::pos_embed, {"full", "quarter", "none"},
+              "position table: every place, or shared by turned places; swin has none")
       .choice("pool", &S::pool, {"mean", "token"},
               "what the head reads: the mean of all tokens, or a class token")
       .number("drop_path", &S::drop_path, below_one,
               "rate at which the last block is skipped; rises linearly from 0")
-      .number("dropout", &S::dropout, below_one, "rate; eq_vit drops whole orbits")
+      .number("dropout", &S::dropout, below_one, "rate; equivariant models drop whole orbits")
       .choice("backend", &S::backend, {"auto", "flash", "naive"}, "how EQ-Linear is computed")
       .number("products", &S::products, Integers{0, 1024},
               "products of the flash form; 0: fewest (c4: 5 or 6)");

@@ -70,11 +70,15 @@ class Section {
         },
         [](const std::string& value) { return quote(value); });
   }
+  /// `check` throws ValueError for texts that deserve words of their own.
   Section& choice(std::string_view name, std::string S::*member, const std::vector<std::string>& choices,
-                  std::string_view doc) {
+                  std::string_view doc, std::function<void(const std::string&)> check = {}) {
     return add(
         name, member, legal_of(choices), doc,
-        [choices](const YamlNode& node) { return choices[pick(scalar_text(node), choices)]; },
+        [choices, check](const YamlNode& node) {
+          if (check) check(scalar_text(node));
+          return choices[pick(scalar_text(node), choices)];
+        },
         [](const std::string& value) { return quote(value); });
   }
   template <class T>

@@ -11,29 +11,40 @@
 
 namespace gyre {
 
-Variable attention(const Variable& qkv) {
-  const bool records = needs_grad({qkv});
-  kernels::AttentionResult result = kernels::attention_forward(qkv.data(), records);
+Variable attention(const Variable& qkv, const Variable& bias, const Tensor& mask) {
+  const bool records = needs_grad({qkv, bias});
+  kernels::AttentionResult result =
+      kernels::attention_forward(qkv.data(), records, {bias.defined() ? bias.data() : Tensor(), mask});
   if (!records) return Variable(std::move(result.y));
   SavedTensor saved_y(result.y);
-  return make_result("attention", std::move(result.y), {qkv},
+  const bool need_bias = bias.defined() && bias.requires_grad();
+  return make_result("attention", std::move(result.y), {qkv, bias},
                      [saved = SavedTensor(qkv.data()), probabilities = std::move(result.probabilities),
-                      saved_y = std::move(saved_y)](const Tensor& grad) -> Gradients {
-                       return {kernels::attention_backward(saved.unpack("attention"), probabilities,
-                                                           saved_y.unpack("attention"), grad)};
+                      saved_y = std::move(saved_y), need_bias](const Tensor& grad) -> Gradients {
+                       Tensor db;
+                       Tensor dx = kernels::attention_backward(saved.unpack("attention"), probabilities,
+                                                               saved_y.unpack("attention"), grad,
+                                                               need_bias ? &db : nullptr);
+                       return {std::move(dx), std::move(db)};
                      });
 }
 
-Variable attention_reference(const Variable& qkv) {
+Variable attention_reference(const Variable& qkv, const Variable& bias, const Tensor& mask) {
   require<ShapeError>(qkv.rank() == 5 && qkv.size(2) == 3, "attention: qkv {} is not [B, L, 3, heads, E]",
                       qkv.shape());
+  const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3);
   const double scale = 1 / std::sqrt(static_cast<double>(qkv.size(4)));
   const auto part = [&qkv](std::int64_t i) {
     return permute(select(qkv, 2, i), {0, 2, 1, 3});
   };  // [B, heads, L, E]
-  const Variable scores = affine(matmul(part(0), transpose(part(1), 2, 3)), scale);
+  Variable scores = affine(matmul(part(0), transpose(part(1), 2, 3)), scale);
+  if (bias.defined()) scores = scores + bias;
+  if (mask.defined()) {
+    const Variable by_picture = reshape(scores, {-1, mask.size(0), heads, length, length});
+    scores = reshape(by_picture + Variable(mask.unsqueeze(1)), scores.shape());
+  }
   const Variable y = permute(matmul(softmax(scores), part(2)), {0, 2, 1, 3});
-  return reshape(y, {qkv.size(0), qkv.size(1), qkv.size(3) * qkv.size(4)});
+  return reshape(y, {images, length, heads * qkv.size(4)});
 }
 
 }  // namespace gyre

@@ -108,4 +108,16 @@ Variable gather(const Variable& x, const Tensor& index) {
                      });
 }
 
+Variable permute_rows(const Variable& x, const Tensor& order, const Tensor& inverse) {
+  require<ShapeError>(x.rank() == 3 && order.numel() == x.size(1) && inverse.numel() == x.size(1),
+                      "permute_rows: x {} does not fit orders of {} and {} rows", x.shape(), order.numel(),
+                      inverse.numel());
+  Tensor y = kernels::gather_rows(x.data(), order);
+  if (!needs_grad({x})) return Variable(std::move(y));
+  return make_result("permute_rows", std::move(y), {x},
+                     [saved = SavedTensor(inverse)](const Tensor& grad) -> Gradients {
+                       return {kernels::gather_rows(grad, saved.unpack("permute_rows"))};
+                     });
+}
+
 }  // namespace gyre

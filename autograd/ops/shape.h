@@ -33,5 +33,8 @@ inline Variable concat(std::initializer_list<Variable> parts, int dim) {
 }
 /// x [B, M], index i64 [K] with values in [0, M) → y [B, K], y[b, k] = x[b, index[k]].
 Variable gather(const Variable& x, const Tensor& index);
+/// Reorders rows: x [B, L, C], `order` a permutation of 0 … L-1 and `inverse` its inverse, both i64 [L] →
+/// y[b, i] = x[b, order[i]].
+Variable permute_rows(const Variable& x, const Tensor& order, const Tensor& inverse);
 
 }  // namespace gyre

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/parallel.h"
@@ -29,13 +32,14 @@ constexpr std::int64_t score_stride(std::int64_t n) {
 }
 
 /// One head of one image: q, k, v [length, width] with rows `stride` apart; y and grad rows lie y_stride
-/// apart.
+/// apart. bias and mask: dense [length, length] or null.
 template <class T>
 struct Head {
   std::int64_t length, width, stride, y_stride;
   T scale;
   const T *q, *k, *v;
   T* scratch;
+  const T *bias = nullptr, *mask = nullptr;
 };
 
 }  // namespace
@@ -185,6 +189,13 @@ HWY_INLINE Rows<const T> pack_transposed(const T* from, std::int64_t stride, std
   return {to, to_stride};
 }
 
+/// to[0, n) += from[0, n).
+template <class T>
+HWY_INLINE void add_row(const T* from, T* to, std::int64_t n) {
+  map(
+      n, to, [](auto, auto a, auto b) { return hn::Add(a, b); }, to, from);
+}
+
 /// probabilities: dense [length, length] or null.
 template <class T>
 HWY_INLINE void forward_one(const Head<T>& h, T* y, T* probabilities) {
@@ -201,6 +212,8 @@ HWY_INLINE void forward_one(const Head<T>& h, T* y, T* probabilities) {
                scores);
     for (std::int64_t i = 0; i < count; ++i) {
       T* row = scores.data + i * scores.stride;
+      if (h.bias != nullptr) add_row(h.bias + (first + i) * h.length, row, h.length);
+      if (h.mask != nullptr) add_row(h.mask + (first + i) * h.length, row, h.length);
       scale_row(d, T(1) / exponentiate_row(d, row, row, h.length).sum, row, h.length);
       if (probabilities != nullptr) keep_row(d, row, probabilities + (first + i) * h.length, h.length);
     }
@@ -230,8 +243,10 @@ HWY_INLINE void score_gradient(const Head<T>& h, const T* p, const T* y, const T
   }
 }
 
+/// Adds the gradient of the scores to dbias, dense [length, length], unless null.
 template <class T>
-HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv) {
+HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv,
+                             T* dbias) {
   T* at = h.scratch;
   const auto values = pack_transposed(h.v, h.stride, h.length, h.width, at);
   at += h.width * padded<T>(h.length);
@@ -240,6 +255,8 @@ HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* 
   // dP = dY Vᵀ, then dS in its place.
   product<T>({grad, h.y_stride, 1}, values, h.length, h.width, padded<T>(h.length), T(1), scores);
   score_gradient(h, p, y, grad, scores);
+  for (std::int64_t i = 0; dbias != nullptr && i < h.length; ++i)
+    add_row<T>(scores.data + i * scores.stride, dbias + i * h.length, h.length);
   const auto keys = pack(h.k, h.stride, h.length, h.width, at);
   product<T>({scores.data, scores.stride, 1}, keys, h.length, h.length, h.width, h.scale, {dq, h.stride});
   const auto queries = pack(h.q, h.stride, h.length, h.width, at);
@@ -248,12 +265,13 @@ HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* 
   product<T>({p, 1, h.length}, outer, h.length, h.length, h.width, T(1), {dv, h.stride});
 }
 
-#define GYRE_DEFINE(T, SUFFIX)                                                                              \
-  void forward_##SUFFIX(const Head<T>& head, T* y, T* probabilities) {                                      \
-    forward_one(head, y, probabilities);                                                                    \
-  }                                                                                                         \
-  void backward_##SUFFIX(const Head<T>& head, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv) { \
-    backward_one(head, p, y, grad, dq, dk, dv);                                                             \
+#define GYRE_DEFINE(T, SUFFIX)                                                                            \
+  void forward_##SUFFIX(const Head<T>& head, T* y, T* probabilities) {                                    \
+    forward_one(head, y, probabilities);                                                                  \
+  }                                                                                                       \
+  void backward_##SUFFIX(const Head<T>& head, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv, \
+                         T* dbias) {                                                                      \
+    backward_one(head, p, y, grad, dq, dk, dv, dbias);                                                    \
   }
 GYRE_DEFINE(float, f32)
 GYRE_DEFINE(double, f64)
@@ -283,55 +301,120 @@ T* scratch(std::int64_t count) {
   return lines.data()->values;
 }
 
-/// Calls f(b, h, head) for every head of every image.
-template <class T, class F>
-void for_each_head(const Tensor& qkv, F f) {
-  const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
-  const std::int64_t row = heads * width;
-  const T* data = qkv.data<T>();
-  const std::int64_t work = std::max<std::int64_t>(1, length * length * width);
-  parallel_for(
-      0, images * heads, std::max<std::int64_t>(1, 32768 / work), [&](std::int64_t first, std::int64_t last) {
-        // Transposed and plain copies [length, width], and scores [length, length], all padded.
-        T* memory = scratch<T>(width * padded<T>(length) + length * padded<T>(width) +
-                               length * score_stride<T>(length));
-        for (std::int64_t i = first; i < last; ++i) {
-          const std::int64_t b = i / heads, h = i % heads;
-          const T* q = data + b * length * 3 * row + h * width;
-          f(b, h,
-            Head<T>{length, width, 3 * row, row, static_cast<T>(1.0 / std::sqrt(static_cast<double>(width))),
-                    q, q + row, q + 2 * row, memory});
-        }
-      });
+/// Elements of scratch memory for one head: transposed and plain copies [length, width], and scores [length,
+/// length], all padded.
+template <class T>
+std::int64_t scratch_size(std::int64_t length, std::int64_t width) {
+  return width * padded<T>(length) + length * padded<T>(width) + length * score_stride<T>(length);
 }
+
+/// Head h of image b, without bias and mask.
+template <class T>
+Head<T> head_of(const Tensor& qkv, const T* data, std::int64_t b, std::int64_t h, T* memory) {
+  const std::int64_t length = qkv.size(1), width = qkv.size(4), row = qkv.size(3) * width;
+  const T* q = data + b * length * 3 * row + h * width;
+  return {length, width,   3 * row,     row,   static_cast<T>(1.0 / std::sqrt(static_cast<double>(width))),
+          q,      q + row, q + 2 * row, memory};
+}
+
+std::int64_t heads_per_task(const Tensor& qkv) {
+  const std::int64_t work = std::max<std::int64_t>(1, qkv.size(1) * qkv.size(1) * qkv.size(4));
+  return std::max<std::int64_t>(1, 32768 / work);
+}
+
+/// Adds up the gradient of one head's bias: in T over `flush` images, then in f64.
+template <class T>
+class BiasSum {
+ public:
+  explicit BiasSum(std::int64_t size)
+      : recent_(static_cast<std::size_t>(size)), total_(static_cast<std::size_t>(size)) {}
+  /// Where the next image is added.
+  T* next() {
+    if (++images_ > flush) add_recent();
+    return recent_.data();
+  }
+  /// Adds the sum to `result` and starts anew.
+  void take(T* result) {
+    add_recent();
+    for (std::size_t i = 0; i < total_.size(); ++i) result[i] += static_cast<T>(total_[i]);
+    std::fill(total_.begin(), total_.end(), 0.0);
+  }
+
+ private:
+  static constexpr int flush = 64;
+  void add_recent() {
+    for (std::size_t i = 0; i < total_.size(); ++i) total_[i] += static_cast<double>(recent_[i]);
+    std::fill(recent_.begin(), recent_.end(), T(0));
+    images_ = 1;
+  }
+
+  int images_ = 0;
+  std::vector<T> recent_;
+  std::vector<double> total_;
+};
 
 }  // namespace
 
-void attention_forward(const Tensor& qkv, Tensor& y, Tensor& probabilities) {
-  const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
+void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Tensor& probabilities) {
+  const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4), area = length * length;
   dispatch_floating(qkv.dtype(), "attention_forward", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(forward, T);
+    const T* data = qkv.data<T>();
     T* py = y.mutable_data<T>();
     T* pp = probabilities.defined() ? probabilities.mutable_data<T>() : nullptr;
-    for_each_head<T>(qkv, [&](std::int64_t b, std::int64_t h, const Head<T>& head) {
-      T* kept = pp == nullptr ? nullptr : pp + (b * heads + h) * length * length;
-      run(head, py + (b * length * heads + h) * width, kept);
+    const T* bias = added.bias.defined() ? added.bias.data<T>() : nullptr;
+    const T* mask = added.mask.defined() ? added.mask.data<T>() : nullptr;
+    parallel_for(0, qkv.size(0) * heads, heads_per_task(qkv), [&](std::int64_t first, std::int64_t last) {
+      T* memory = scratch<T>(scratch_size<T>(length, width));
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t b = i / heads, h = i % heads;
+        Head<T> head = head_of(qkv, data, b, h, memory);
+        if (bias != nullptr) head.bias = bias + h * area;
+        if (mask != nullptr) head.mask = mask + b % added.mask.size(0) * area;
+        run(head, py + (b * length * heads + h) * width, pp == nullptr ? nullptr : pp + i * area);
+      }
     });
   });
 }
 
 void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
-                        Tensor& result) {
-  const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4), row = heads * width;
+                        Tensor& result, Tensor& bias_gradient) {
+  const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
+  const std::int64_t row = heads * width, area = length * length;
+  const bool with_bias = bias_gradient.defined();
   dispatch_floating(qkv.dtype(), "attention_backward", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(backward, T);
-    const T *pp = probabilities.data<T>(), *py = y.data<T>(), *pg = grad.data<T>();
+    const T *data = qkv.data<T>(), *pp = probabilities.data<T>(), *py = y.data<T>(), *pg = grad.data<T>();
     T* pr = result.mutable_data<T>();
-    for_each_head<T>(qkv, [&](std::int64_t b, std::int64_t h, const Head<T>& head) {
-      const std::int64_t offset = b * length * row + h * width;
-      T* dq = pr + b * length * 3 * row + h * width;
-      run(head, pp + (b * heads + h) * length * length, py + offset, pg + offset, dq, dq + row, dq + 2 * row);
+    T* pb = with_bias ? bias_gradient.mutable_data<T>() : nullptr;
+    // With a bias head by head, so that a task shares few with its neighbours; these wait in `shared`, in
+    // order.
+    std::map<std::int64_t, std::vector<T>> shared;
+    std::mutex mutex;
+    parallel_for(0, images * heads, heads_per_task(qkv), [&](std::int64_t first, std::int64_t last) {
+      T* memory = scratch<T>(scratch_size<T>(length, width));
+      BiasSum<T> sum(with_bias ? area : 0);
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t h = with_bias ? i / images : i % heads, b = with_bias ? i % images : i / heads;
+        const std::int64_t offset = b * length * row + h * width;
+        T* dq = pr + b * length * 3 * row + h * width;
+        run(head_of(qkv, data, b, h, memory), pp + (b * heads + h) * area, py + offset, pg + offset, dq,
+            dq + row, dq + 2 * row, with_bias ? sum.next() : nullptr);
+        if (!with_bias || (b + 1 < images && i + 1 < last)) continue;
+        if (h * images >= first && b + 1 == images) {
+          sum.take(pb + h * area);
+        } else {
+          std::vector<T> part(static_cast<std::size_t>(area));
+          sum.take(part.data());
+          const std::lock_guard lock(mutex);
+          shared.emplace(i, std::move(part));
+        }
+      }
     });
+    for (const auto& [i, part] : shared) {
+      T* to = pb + i / images * area;
+      for (std::int64_t j = 0; j < area; ++j) to[j] += part[static_cast<std::size_t>(j)];
+    }
   });
 }
 

@@ -56,6 +56,20 @@ void gather_backward(const Tensor& grad, const Tensor& index, Tensor& result) {
   });
 }
 
+void gather_rows(const Tensor& x, const Tensor& index, Tensor& y) {
+  const std::int64_t length = x.size(1), count = y.size(1), width = y.size(2);
+  const std::size_t row_bytes = static_cast<std::size_t>(width) * size_of(x.dtype());
+  const auto* entries = index.data<std::int64_t>();
+  const auto* px = static_cast<const std::byte*>(x.raw_data());
+  auto* py = static_cast<std::byte*>(y.raw_mutable_data());
+  parallel_for(0, y.size(0) * count, rows_per_task(width), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      const auto from = static_cast<std::size_t>(r / count * length + entries[r % count]);
+      std::memcpy(py + static_cast<std::size_t>(r) * row_bytes, px + from * row_bytes, row_bytes);
+    }
+  });
+}
+
 void concat(std::span<const Tensor> parts, std::int64_t outer, Tensor& y) {
   const std::size_t element = size_of(y.dtype()), rows = static_cast<std::size_t>(outer);
   std::vector<Piece> pieces;

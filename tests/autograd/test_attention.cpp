@@ -1,6 +1,7 @@
 #include "autograd/ops/attention.h"
 
 #include <cmath>
+#include <limits>
 
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduction.h"
@@ -22,6 +23,33 @@ TEST(Attention, Gradients) {
   EXPECT_TRUE(gradients_agree(fused, {{2, 3, 3, 2, 2}}));
   EXPECT_TRUE(gradients_agree(fused, {{1, 4, 3, 1, 3}}));
   EXPECT_TRUE(gradients_agree(fused, {{1, 1, 3, 1, 1}}));
+}
+
+/// The last key of the second window is hidden.
+Tensor mask_of_two() {
+  Tensor mask = Tensor::zeros({2, 3, 3}, DType::f64);
+  mask.select(0, 1).slice(0, 0, 2).slice(1, 2, 3).fill_(-std::numeric_limits<double>::infinity());
+  return mask;
+}
+
+TEST(Attention, WindowGradients) {
+  const auto windows = [](Inputs& in) { return attention(in[0], in[1], mask_of_two()); };
+  EXPECT_TRUE(gradients_agree(windows, {{4, 3, 3, 2, 2}, {2, 3, 3}}));
+  const auto twin = [](Inputs& in) { return attention_reference(in[0], in[1], mask_of_two()); };
+  EXPECT_TRUE(gradients_agree(twin, {{4, 3, 3, 2, 2}, {2, 3, 3}}));
+}
+
+TEST(Attention, WindowsEqualTheReference) {
+  const Tensor qkv = random_tensor({4, 3, 3, 2, 4}), table = random_tensor({2, 3, 3}, 1);
+  const Tensor grad = random_tensor({4, 3, 8}, 2);
+  const Variable x(qkv, true), bias(table, true), other_x(qkv, true), other_bias(table, true);
+  const Variable y = attention(x, bias, mask_of_two());
+  const Variable expected = attention_reference(other_x, other_bias, mask_of_two());
+  y.backward(grad);
+  expected.backward(grad);
+  for (const auto& [value, wanted] :
+       {std::pair{y.data(), expected.data()}, {x.grad(), other_x.grad()}, {bias.grad(), other_bias.grad()}})
+    EXPECT_THAT(value.to_vector(), testing::Pointwise(testing::DoubleNear(1e-12), wanted.to_vector()));
 }
 
 TEST(Attention, ReferenceGradients) { EXPECT_TRUE(gradients_agree(plain, {{2, 3, 3, 2, 2}})); }

@@ -108,6 +108,16 @@ TEST(ShapeOperations, GatherWithoutRows) {
   EXPECT_EQ(x.grad().shape(), (Shape{0, 5}));
 }
 
+TEST(ShapeOperations, PermuteRowsGradients) {
+  const Tensor order = Tensor::from<std::int64_t>({2, 0, 1}, {3});
+  const Tensor inverse = Tensor::from<std::int64_t>({1, 2, 0}, {3});
+  EXPECT_TRUE(gradients_agree([&](Inputs& in) { return permute_rows(in[0], order, inverse); }, {{2, 3, 2}}));
+  const Variable x(Tensor::from({10.0, 11.0, 12.0}, {1, 3, 1}));
+  EXPECT_EQ(permute_rows(x, order, inverse).data().to_vector(), (std::vector<double>{12, 10, 11}));
+  EXPECT_THAT(error_of([&] { permute_rows(x, Tensor::arange(4), inverse); }),
+              HasSubstr("[1, 3, 1] does not fit orders of 4 and 3 rows"));
+}
+
 TEST(ShapeOperations, EmptyViews) {
   const Variable x(random_tensor({3, 2}), true);
   const Variable y = slice(x, 0, 1, 1);

@@ -9,7 +9,9 @@ namespace gyre {
 namespace {
 
 using nlohmann::json;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ModelsCommand, JsonHoldsEveryModelWithItsCounts) {
   const Outcome outcome = run_gyre({"models", "--json"});
@@ -53,11 +55,31 @@ TEST(ModelsCommand, TakesNamesFilesAndOverrides) {
   EXPECT_EQ(models[1].at("params"), count_model(config).parameters);
 }
 
-TEST(ModelsCommand, LayersShowTheTree) {
-  const Outcome outcome = run_gyre({"models", "eq_vit", "--layers", "--set", "model.depth=1"});
+TEST(ModelsCommand, NamesShowTheirLayers) {
+  const Outcome outcome = run_gyre({"models", "eq_vit", "--set", "model.depth=3"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("EqLinear"));
-  EXPECT_THAT(outcome.out, HasSubstr("qkv"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\n  blocks.0 … 2 +EqBlock +12,608"));
+  EXPECT_THAT(outcome.out,
+              ContainsRegex("\n      qkv +EqLinear +3,120 +16 to 48 per element, c4 +weight .48, 16, 4., "
+                            "bias .48."));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("blocks.1")));
+  const Outcome swin = run_gyre({"models", "eq_swin"});
+  ASSERT_EQ(swin.code, 0) << swin.err;
+  EXPECT_THAT(swin.out, ContainsRegex("\n  layers.0.blocks.1 +EqBlock"));
+  EXPECT_THAT(swin.out, HasSubstr("relative_position_bias_table [49, 2]"));
+  EXPECT_THAT(swin.out, HasSubstr("window 4, shift 2"));
+  EXPECT_THAT(swin.out, ContainsRegex("\n  layers.1.downsample +EqPatchMerging"));
+}
+
+TEST(ModelsCommand, TableShowsThePaperAndTheSymmetry) {
+  const Outcome outcome = run_gyre({"models"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("\nvit_t +21.704 +8.374 +9.205 +9.205 +none\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\neq_vit_h +157.715 +93.396 +100.140 +[0-9.]+ +c4 exact\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\nswin_l +195.149 +68.018 +68.991 +[0-9.]+ +none\n"));
+  EXPECT_THAT(outcome.out,
+              ContainsRegex("\neq_swin_h_w7 +163.916 +[0-9.]+ +90.841 +[0-9.]+ +c4 approximate\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\neq_swin_t +[0-9. ]+ +c4 exact\n"));
 }
 
 TEST(ModelsCommand, UnknownNameIsWrongUse) {

@@ -9,16 +9,20 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Values {
-  std::vector<double> y, probabilities, gradient;
+  std::vector<double> y, probabilities, gradient, bias;
 };
 
 /// Forward and backward by plain loops over qkv [B, L, 3, H, E].
-Values reference(const Tensor& qkv, const Tensor& grad) {
+Values reference(const Tensor& qkv, const Tensor& grad, const ScoreBias& added = {}) {
   const auto extent = [&](int dim) { return static_cast<std::size_t>(qkv.size(dim)); };
   const std::size_t images = extent(0), length = extent(1), heads = extent(3), width = extent(4);
   const std::vector<double> x = qkv.to_vector(), g = grad.to_vector();
   Values r{std::vector<double>(g.size()), std::vector<double>(images * heads * length * length),
-           std::vector<double>(x.size())};
+           std::vector<double>(x.size()), std::vector<double>(heads * length * length)};
+  const std::vector<double> bias = added.bias.defined() ? added.bias.to_vector() : r.bias;
+  const std::vector<double> mask =
+      added.mask.defined() ? added.mask.to_vector() : std::vector<double>(length * length);
+  const std::size_t windows = mask.size() / (length * length);
   const double scale = 1 / std::sqrt(static_cast<double>(width));
   for (std::size_t b = 0; b < images; ++b)
     for (std::size_t h = 0; h < heads; ++h) {
@@ -33,7 +37,7 @@ Values reference(const Tensor& qkv, const Tensor& grad) {
         double maximum = -infinity, sum = 0;
         double* row = p + i * length;
         for (std::size_t j = 0; j < length; ++j) {
-          row[j] = 0;
+          row[j] = bias[(h * length + i) * length + j] + mask[(b % windows * length + i) * length + j];
           for (std::size_t e = 0; e < width; ++e) row[j] += scale * x[in(i, 0, e)] * x[in(j, 1, e)];
           maximum = std::max(maximum, row[j]);
         }
@@ -50,6 +54,7 @@ Values reference(const Tensor& qkv, const Tensor& grad) {
           mixed += row[j] * dp[j];
         }
         for (std::size_t j = 0; j < length; ++j) {
+          r.bias[(h * length + i) * length + j] += row[j] * (dp[j] - mixed);
           const double ds = scale * row[j] * (dp[j] - mixed);
           for (std::size_t e = 0; e < width; ++e) {
             r.gradient[in(i, 0, e)] += ds * x[in(j, 1, e)];
@@ -94,6 +99,75 @@ TEST(Attention, MatchesLoops) {
       check({1, 197, 3, 1, 32}, dtype, false);
     }
   });
+}
+
+/// Some keys hidden from some queries, none from itself.
+Tensor random_mask(std::int64_t windows, std::int64_t length, DType dtype) {
+  std::vector<double> values = random({windows, length, length}, DType::f64, 76).to_vector();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i) % (length * length);
+    values[i] = values[i] > 0.3 && place / length != place % length ? -infinity : 0;
+  }
+  return Tensor::from(values, {windows, length, length}).to(dtype);
+}
+
+void check_windows(const Shape& shape, std::int64_t windows, DType dtype) {
+  SCOPED_TRACE(shape.str());
+  const std::int64_t length = shape[1], heads = shape[3];
+  const Tensor qkv = random(shape, dtype, 70), grad = random({shape[0], length, heads * shape[4]}, dtype, 71);
+  const Tensor bias = random({heads, length, length}, dtype, 75);
+  const Tensor mask = windows > 0 ? random_mask(windows, length, dtype) : Tensor();
+  const Values wanted = reference(qkv, grad, {bias, mask});
+  const double limit = dtype == DType::f64 ? 1e-12 : 3e-6;
+  const Tensor transposed = bias.transpose(1, 2).contiguous().transpose(1, 2);
+  for (const Tensor& given : {bias, transposed}) {
+    poison(grad.numel(), dtype);
+    const AttentionResult result = attention_forward(qkv, true, {given, mask});
+    expect_values(result.y, wanted.y, limit);
+    expect_values(result.probabilities, wanted.probabilities, limit);
+    poison(qkv.numel(), dtype);
+    Tensor bias_gradient;
+    expect_values(attention_backward(qkv, result.probabilities, result.y, grad, &bias_gradient),
+                  wanted.gradient, limit);
+    ASSERT_EQ(bias_gradient.shape(), bias.shape());
+    expect_values(bias_gradient, wanted.bias, limit);
+  }
+}
+
+TEST(Attention, WindowsMatchLoops) {
+  everywhere([] {
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      // One head for many images, and one task for many heads.
+      for (const std::int64_t length : {1, 4, 16, 17}) check_windows({6, length, 3, 5, 4}, 3, dtype);
+      check_windows({1, 49, 3, 2, 32}, 0, dtype);
+      check_windows({8, 49, 3, 3, 24}, 4, dtype);
+      check_windows({80, 16, 3, 1, 8}, 4, dtype);
+    }
+  });
+}
+
+TEST(Attention, HiddenKeysDoNotMatter) {
+  // The second half of the keys hidden: whatever stands there leaves the result alone, and gets no gradient.
+  Tensor qkv = random({2, 6, 3, 1, 4}, DType::f32, 77), mask = Tensor::zeros({1, 6, 6});
+  mask.slice(2, 3, 6).fill_(-infinity);
+  const AttentionResult result = attention_forward(qkv, true, {{}, mask});
+  Tensor other = qkv.clone();
+  other.slice(1, 3, 6).slice(2, 1, 3).fill_(1e3);
+  EXPECT_EQ(attention_forward(other, false, {{}, mask}).y.to_vector(), result.y.to_vector());
+  const Tensor gradient = attention_backward(qkv, result.probabilities, result.y, result.y);
+  for (const double value : gradient.slice(1, 3, 6).slice(2, 1, 3).to_vector()) EXPECT_EQ(value, 0);
+}
+
+TEST(Attention, RefusesBiasesThatDoNotFit) {
+  const Tensor qkv = Tensor::ones({3, 4, 3, 2, 8});
+  const auto refusal = [&](const Tensor& bias, const Tensor& mask) {
+    return message_of<ShapeError>([&] { attention_forward(qkv, false, {bias, mask}); });
+  };
+  EXPECT_THAT(refusal(Tensor::ones({3, 4, 4}), {}), HasSubstr("[2, 4, 4]"));
+  EXPECT_THAT(refusal({}, Tensor::ones({2, 4, 4})),
+              HasSubstr("3 images are not whole pictures of 2 windows"));
+  EXPECT_THAT(refusal({}, Tensor::ones({4, 4})), HasSubstr("[1, 4, 4]"));
+  EXPECT_THROW(attention_forward(qkv, false, {Tensor::ones({2, 4, 4}, DType::f64), {}}), DTypeError);
 }
 
 TEST(Attention, GradientMatchesDifferences) {

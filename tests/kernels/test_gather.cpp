@@ -34,6 +34,33 @@ TEST(Gather, PicksColumns) {
   }
 }
 
+TEST(GatherRows, PicksRows) {
+  const Tensor index = Tensor::from<std::int64_t>({4, 0, 0, 2}, {4});
+  for (const int threads : {1, 2}) {
+    const ThreadCount guard(threads);
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const Tensor x = random({701, 5, 7}, dtype, 33);
+      for (const Tensor& view : views(x)) {
+        poison(701 * 4 * 7, dtype);
+        const Tensor y = gather_rows(view, index);
+        ASSERT_EQ(y.shape(), (Shape{701, 4, 7}));
+        for (std::int64_t k = 0; k < 4; ++k)
+          ASSERT_EQ(y.select(1, k).to_vector(),
+                    x.select(1, static_cast<std::int64_t>(index.at({k}))).to_vector());
+      }
+    }
+  }
+}
+
+TEST(GatherRows, EmptyTensorsAndErrors) {
+  const Tensor index = Tensor::from<std::int64_t>({2, 0}, {2});
+  EXPECT_EQ(gather_rows(Tensor::empty({0, 3, 4}), index).shape(), (Shape{0, 2, 4}));
+  EXPECT_EQ(gather_rows(Tensor::empty({2, 3, 0}), index).shape(), (Shape{2, 2, 0}));
+  EXPECT_THAT(message_of<ValueError>([&] { gather_rows(Tensor::ones({1, 2, 4}), index); }),
+              HasSubstr("index 2 at position 0 lies outside [0, 2)"));
+  EXPECT_THROW(gather_rows(Tensor::ones({3, 4}), index), ShapeError);
+}
+
 TEST(Gather, BackwardIsTheAdjoint) {
   const Tensor index = Tensor::from<std::int64_t>({4, 0, 0, 2, 9, 9, 1}, {7});
   for (const int threads : {1, 2}) {

@@ -55,6 +55,96 @@ TEST(ModelConfig, NamedSizesFillTheirNumbers) {
   }
 }
 
+TEST(ModelConfig, SwinSizesFillTheirNumbers) {
+  struct Row {
+    const char* suffix;
+    std::int64_t width, third, heads;
+  };
+  for (const Row& row : {Row{"t", 96, 6, 3}, Row{"s", 96, 18, 3}, Row{"b", 128, 18, 4}, Row{"l", 192, 18, 6},
+                         Row{"h", 352, 18, 11}}) {
+    struct Kind {
+      const char *family, *ending;
+      std::int64_t window;
+      bool exact;
+    };
+    for (const Kind& kind : {Kind{"swin", "", 7, false}, Kind{"swin", "_w14", 14, false},
+                             Kind{"eq_swin", "", 14, true}, Kind{"eq_swin", "_w7", 7, false}}) {
+      const std::string name = fmt::format("{}_{}{}", kind.family, row.suffix, kind.ending);
+      const ModelConfig config = resolve(named(name.c_str()));
+      EXPECT_NO_THROW(validate(config)) << name;
+      EXPECT_EQ(family_of(name), kind.family);
+      EXPECT_EQ(config.width, row.width);
+      EXPECT_EQ(config.depths, (std::vector<std::int64_t>{2, 2, row.third, 2}));
+      EXPECT_EQ(config.depth, 6 + row.third);
+      EXPECT_EQ(config.heads, row.heads);
+      EXPECT_EQ(config.window, kind.window);
+      EXPECT_EQ(config.patch_size, 4);
+      EXPECT_EQ(config.pos_embed, "none");
+      EXPECT_EQ(config.pool, "mean");
+      EXPECT_EQ(is_exact(config), kind.exact) << name;
+      EXPECT_THAT(model_names(), Contains(name));
+    }
+  }
+  ModelConfig eight = named("eq_swin_t");
+  eight.image_size = 256;
+  eight.window = 8;
+  eight = resolve(eight);
+  EXPECT_NO_THROW(validate(eight));
+  EXPECT_TRUE(is_exact(eight));
+}
+
+TEST(ModelConfig, StagesHalveTheGridAndDoubleTheWidth) {
+  const std::vector<Stage> stages = stages_of(resolve(named("eq_swin_t")));
+  ASSERT_EQ(stages.size(), 4u);
+  const std::int64_t windows[] = {14, 14, 14, 7}, shifts[] = {7, 7, 0, 0}, depths[] = {2, 2, 6, 2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(stages[i].grid, 56 >> i);
+    EXPECT_EQ(stages[i].width, 96 << i);
+    EXPECT_EQ(stages[i].heads, 3 << i);
+    EXPECT_EQ(stages[i].hidden, 384 << i);
+    EXPECT_EQ(stages[i].depth, depths[i]);
+    EXPECT_EQ(stages[i].window, windows[i]);
+    EXPECT_EQ(stages[i].shift, shifts[i]);
+  }
+  const std::vector<Stage> one = stages_of(resolve(named("vit_t")));
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].depth, 12);
+  EXPECT_EQ(one[0].window, 0);
+}
+
+TEST(ModelConfig, SwinFamiliesHaveDefaultsOfTheirOwn) {
+  for (const char* name : {"swin", "eq_swin"}) {
+    const ModelConfig config = resolve(named(name));
+    EXPECT_NO_THROW(validate(config)) << name;
+    EXPECT_EQ(grid_of(config), 16);
+    EXPECT_EQ(config.window, 4);
+    EXPECT_EQ(is_exact(config), name == std::string("eq_swin"));
+  }
+  ModelConfig config = named("eq_swin");
+  config.depths = {1, 2};
+  EXPECT_EQ(resolve(config).depth, 3);
+}
+
+TEST(ModelConfig, TwinsKeepEverySize) {
+  for (const std::string_view name : model_names()) {
+    const ModelConfig own = resolve(named(std::string(name).c_str()));
+    const ModelConfig ordinary = ordinary_twin(own), equivariant = equivariant_twin(own);
+    for (const ModelConfig& twin : {ordinary, equivariant}) {
+      const ModelConfig again = resolve(twin);
+      EXPECT_NO_THROW(validate(again)) << name;
+      EXPECT_EQ(again.width, own.width) << name;
+      EXPECT_EQ(again.heads, own.heads) << name;
+      EXPECT_EQ(again.patch_size, own.patch_size) << name;
+      EXPECT_EQ(again.depths, own.depths) << name;
+      EXPECT_EQ(again.window, own.window) << name;
+      EXPECT_EQ(tokens_of(again), tokens_of(own)) << name;
+    }
+    EXPECT_FALSE(is_equivariant(ordinary)) << name;
+    EXPECT_TRUE(is_equivariant(equivariant)) << name;
+    EXPECT_EQ((is_equivariant(own) ? equivariant : ordinary).pos_embed, own.pos_embed) << name;
+  }
+}
+
 TEST(ModelConfig, UserSettingsWin) {
   ModelConfig config = named("eq_vit_t");
   config.classes = 7;
@@ -170,6 +260,73 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"dropout", [](ModelConfig& c) { c.dropout = -0.1; }, "model.dropout -0.1 is not in [0, 1)"},
         Refusal{"backend", [](ModelConfig& c) { c.backend = "fast"; },
                 "model.backend \"fast\" is not auto, flash or naive"},
+        Refusal{"depths_of_vit",
+                [](ModelConfig& c) {
+                  c.depths = {2, 2};
+                },
+                "model.depths [2, 2]: eq_vit has one stage, of model.depth blocks"},
+        Refusal{"window_of_vit", [](ModelConfig& c) { c.window = 4; },
+                "model.window 4: eq_vit has no windows; leave window out"},
+        Refusal{"depth_of_swin",
+                [](ModelConfig& c) {
+                  c.name = "swin";
+                  c.depths = {2, 2};
+                  c.depth = 5;
+                },
+                "model.depth 5 is not the sum of model.depths [2, 2]; leave depth out"},
+        Refusal{"stages",
+                [](ModelConfig& c) {
+                  c.name = "swin";
+                  c.depths = {2, 0};
+                },
+                "model.depths 0 is not in 1 to 1000"},
+        Refusal{"many_stages",
+                [](ModelConfig& c) {
+                  c.name = "swin";
+                  c.depths = std::vector<std::int64_t>(9, 1);
+                },
+                "model.depths has 9 entries; swin needs 1 to 8 stages, such as [2, 2, 6, 2]"},
+        Refusal{
+            "halving",
+            [](ModelConfig& c) {
+              c.name = "eq_swin_t";
+              c.image_size = 112;
+              c.given.insert("window");
+              c.window = 7;
+              c.approximate = true;
+              c.depths = {1, 1, 1, 1, 1};
+            },
+            "model.image_size: 112/4 is a grid of 28x28, which 5 stages cannot halve 4 times; legal image "
+            "sizes nearby: 448"},
+        Refusal{
+            "tiling",
+            [](ModelConfig& c) {
+              c.name = "eq_swin_t";
+              c.image_size = 256;
+            },
+            "model.window: windows of 14 do not tile the grid of 64x64; legal windows nearby: 8, 16; image "
+            "sizes: 224, 448"},
+        Refusal{"inexact",
+                [](ModelConfig& c) {
+                  c.name = "eq_swin_t";
+                  c.window = 7;
+                },
+                "model.window 7: only windows moved by half of their size keep the symmetry exactly; legal "
+                "windows nearby: 1, 14; or set approximate: true"},
+        Refusal{"swin_positions",
+                [](ModelConfig& c) {
+                  c.name = "eq_swin";
+                  c.given.insert("pos_embed");
+                },
+                "model.pos_embed full: eq_swin knows positions within windows only; leave pos_embed out"},
+        Refusal{"swin_pool",
+                [](ModelConfig& c) {
+                  c.name = "eq_swin";
+                  c.pool = "token";
+                },
+                "model.pool token: eq_swin has no class token; leave pool out"},
+        Refusal{"no_positions", [](ModelConfig& c) { c.pos_embed = "none"; },
+                "\"none\" is neither full nor quarter"},
         Refusal{"products", [](ModelConfig& c) { c.products = 7; },
                 "model.products 7: group c4 has flash forms of 5 and 6 products"}),
     [](const auto& test) { return std::string(test.param.label); });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 
@@ -324,6 +325,35 @@ TEST(Config, NamedSizesFillOnlyWhatIsNotGiven) {
   EXPECT_EQ(given.model.depth, ModelConfig{}.depth);
   EXPECT_EQ(given.model.width, expected.width);
   EXPECT_EQ(parse_config(config_to_yaml(given), "x.yaml").model.depth, ModelConfig{}.depth);
+}
+
+TEST(Config, ReadsTheStagesOfSwin) {
+  const ModelConfig model =
+      parse_config("model:\n  name: eq_swin\n  depths: [1, 2]\n  approximate: true\n", "x.yaml").model;
+  EXPECT_EQ(model.depths, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(model.depth, 3);
+  EXPECT_TRUE(model.approximate);
+  EXPECT_NE(error_of("model:\n  name: swin\n  depths: 4\n").find("expects a list such as [1, 2]"),
+            std::string::npos);
+}
+
+TEST(Config, GroupsWithoutImagesAreRefusedByName) {
+  EXPECT_NE(error_of("model:\n  group: c8\n")
+                .find("x.yaml:2: model.group: c8 has no exact image action; legal "
+                      "are c1, c2, mirror, c4, d4"),
+            std::string::npos);
+  EXPECT_NE(error_of("model:\n  group: c3\n").find("'c3' is not one of c1, c2, mirror, c4, d4"),
+            std::string::npos);
+}
+
+TEST(Config, EveryShippedFileIsValid) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(GYRE_SOURCE_DIR "/configs")) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_NO_THROW(load_config(entry.path())) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 12);
 }
 
 TEST(Config, UnknownModelHasASuggestion) {

@@ -3,9 +3,11 @@
 #include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
+#include "layers/initialise.h"
 #include "models/counting.h"
 #include "models/registry.h"
 #include "train/cli/command.h"
+#include "train/cli/module_tree.h"
 #include "train/config.h"
 #include "train/terminal.h"
 
@@ -15,7 +17,6 @@ namespace {
 struct Options {
   std::vector<std::string> names;
   std::vector<std::string> overrides;
-  bool layers = false;
   bool json = false;
 };
 
@@ -24,7 +25,7 @@ struct Entry {
   ModelConfig config;
 };
 
-/// The named sizes, or the names and configuration files asked for.
+/// Every known model, or the names and configuration files asked for.
 std::vector<Entry> entries_of(const Options& options) {
   const auto known = model_names();
   std::vector<std::string> names = options.names;
@@ -51,22 +52,34 @@ std::vector<Entry> entries_of(const Options& options) {
 
 double giga(std::int64_t flops) { return static_cast<double>(flops) * 1e-9; }
 
+/// "c4 exact", "c4 approximate", "none".
+std::string symmetry_of(const ModelConfig& model) {
+  if (!is_equivariant(model)) return "none";
+  return fmt::format("{} {}", model.group, is_exact(model) ? "exact" : "approximate");
+}
+
 void print_table(const std::vector<Entry>& entries) {
   std::size_t width = 5;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
-  fmt::print("{:<{}}  {:>8}  {:>10}  {:>10}  {:>11}  {}\n", "model", width, "params", "linear GF", "total GF",
-             "executed GF", "exact");
+  fmt::print("{:<{}}  {:>9}  {:>10}  {:>10}  {:>11}  {}\n", "model", width, "params M", "linear GF",
+             "total GF", "executed GF", "symmetry");
   for (const Entry& entry : entries) {
     const ModelCounts counts = count_model(entry.config);
-    fmt::print("{:<{}}  {:>8}  {:>10.4g}  {:>10.4g}  {:>11.4g}  {}\n", entry.name, width,
-               format_si(static_cast<double>(counts.parameters)), giga(counts.linear_flops),
-               giga(counts.total_flops), giga(counts.executed_flops), counts.exact ? "yes" : "no");
+    fmt::print("{:<{}}  {:>9.3f}  {:>10.3f}  {:>10.3f}  {:>11.3f}  {}\n", entry.name, width,
+               static_cast<double>(counts.parameters) * 1e-6, giga(counts.linear_flops),
+               giga(counts.total_flops), giga(counts.executed_flops), symmetry_of(entry.config));
   }
+}
+
+void print_legend() {
   fmt::print(
-      "\nGF: 1e9 floating-point operations per image, forward. linear: linear layers of the blocks; total: "
-      "with patch\n"
-      "embedding, attention and head; executed: what runs here. exact: logits do not change when the image "
-      "turns.\n");
+      "\nGF: 1e9 floating-point operations per image, forward, by the rule of arXiv 2607.21271. linear: "
+      "linear "
+      "layers;\n"
+      "total: with patch embedding and attention; executed: what runs here. exact: logits do not change when "
+      "an "
+      "element\n"
+      "of the group acts on the image.\n");
 }
 
 void print_json(const std::vector<Entry>& entries) {
@@ -83,21 +96,11 @@ void print_json(const std::vector<Entry>& entries) {
   fmt::print("{}\n", nlohmann::ordered_json{{"models", models}}.dump(2));
 }
 
-/// The tree of layers with their sizes.
 void print_layers(const Entry& entry) {
+  const WithoutInitialisation shapes_only;
   const auto model = make_model(entry.config, 0);
-  fmt::print("{}: {} parameters\n", entry.name, with_commas(model->parameter_count()));
-  std::vector<std::string> parents;
-  for (const Module::NamedModule& node : model->modules()) {
-    if (node.name.empty()) continue;
-    while (!parents.empty() && !node.name.starts_with(parents.back())) parents.pop_back();
-    const std::size_t skipped = parents.empty() ? 0 : parents.back().size();
-    const std::string label = fmt::format("{:{}}{}", "", 2 * parents.size() + 2, node.name.substr(skipped));
-    std::string line = fmt::format("{:<22} {:<16} {}", label, node.module->kind(), node.module->describe());
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-    parents.push_back(node.name + ".");
-  }
+  fmt::print("\n{}: {}, {} parameters\n{}", entry.name, model->describe(),
+             with_commas(model->parameter_count()), module_tree(*model));
 }
 
 }  // namespace
@@ -105,21 +108,23 @@ void print_layers(const Entry& entry) {
 void add_models_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("models", "parameters and cost of the models");
-  command->add_option("MODEL", options->names, "names or YAML files (default: every named size)")
+  command
+      ->add_option("MODEL", options->names,
+                   "names or YAML files, shown with their layers (default: a table of every model)")
       ->type_name("");
-  command->add_flag("--layers", options->layers, "print the tree of layers (default: off)");
   add_set_option(*command, options->overrides);
   add_json_option(*command, options->json);
   command->callback([options, &action] {
     action = [options] {
-      if (options->json && options->layers) throw UsageError("--layers has no JSON form");
       const std::vector<Entry> entries = entries_of(*options);
       if (options->json) {
         print_json(entries);
-      } else if (options->layers) {
-        for (const Entry& entry : entries) print_layers(entry);
       } else {
         print_table(entries);
+        if (options->names.empty()) print_legend();
+        for (const Entry& entry : entries) {
+          if (!options->names.empty()) print_layers(entry);
+        }
       }
       return success;
     };

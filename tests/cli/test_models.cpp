@@ -58,7 +58,7 @@ TEST(ModelsCommand, TakesNamesFilesAndOverrides) {
 TEST(ModelsCommand, NamesShowTheirLayers) {
   const Outcome outcome = run_gyre({"models", "eq_vit", "--set", "model.depth=3"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ContainsRegex("\n  blocks.0 … 2 +EqBlock +12,608"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\n  blocks.0 … 2 +EqBlock +12,496"));
   EXPECT_THAT(outcome.out,
               ContainsRegex("\n      qkv +EqLinear +3,120 +16 to 48 per element, c4 +weight .48, 16, 4., "
                             "bias .48."));

@@ -221,7 +221,7 @@ std::string unusual_yaml() {
          "mlp_ratio: 3.3,"
          " classes: 7, group: c2, pos_embed: quarter, pool: token, drop_path: 0.30000000000000004, dropout: "
          "0.1,"
-         " backend: naive, products: 6}\n"
+         " backend: naive, products: 6, depths: [4, 5], window: 6, approximate: true}\n"
          "data: {dataset: idx, path: 'a: \"b\" #c\\d', classes: 4, holdout: 9, image_size: 3, pad_to: 0,"
          " mean: [0.1, 1e-300, 5], std: [0.1, 0.2, 3], workers: 0, prefetch: 9, limit_train: 4, limit_test: "
          "5,"

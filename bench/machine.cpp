@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/parallel.h"
+#include "kernels/cpu/simd.h"
 
 namespace gyre {
 namespace {
@@ -43,7 +44,8 @@ Machine this_machine() {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   utsname system{};
   const bool known = uname(&system) == 0;
-  return {cpu_name(text, known ? system.machine : "unknown"), num_threads()};
+  return {cpu_name(text, known ? system.machine : "unknown"), num_threads(),
+          std::string(name_of(kernels::cpu::simd()))};
 }
 
 }  // namespace gyre

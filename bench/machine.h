@@ -7,8 +7,9 @@ namespace gyre {
 
 /// What a measurement ran on.
 struct Machine {
-  std::string cpu;  ///< "AMD EPYC 9654 96-Core Processor"
-  int threads = 0;  ///< of compute
+  std::string cpu;   ///< "AMD EPYC 9654 96-Core Processor"
+  int threads = 0;   ///< of compute
+  std::string simd;  ///< instruction set of the kernels: "avx512"
 };
 
 Machine this_machine();

@@ -398,8 +398,8 @@ HWY_EXPORT(reduce);
 HWY_EXPORT(panel_width);
 HWY_EXPORT(target_name);
 
-std::int64_t flash_panel() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
-const char* flash_target() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+std::int64_t flash_panel() { return GYRE_CHOSEN(panel_width)(); }
+const char* flash_target() { return GYRE_CHOSEN(target_name)(); }
 
 std::int64_t packed_flash_size(int products, std::int64_t channels_in, std::int64_t channels_out) {
   return products * channels_in * round_up(channels_out, flash_panel());
@@ -426,12 +426,12 @@ void pack_flash_weights(int products, std::int64_t channels_in, std::int64_t cha
 }
 
 void flash_multiply(const FlashProduct& product, std::int64_t first, std::int64_t last) {
-  HWY_DYNAMIC_DISPATCH(multiply)(product, first, last);
+  GYRE_CHOSEN(multiply)(product, first, last);
 }
 
 void flash_reduce(const FlashReduction& reduction, std::int64_t first, std::int64_t last, float* sums,
                   float* bias) {
-  HWY_DYNAMIC_DISPATCH(reduce)(reduction, first, last, sums, bias);
+  GYRE_CHOSEN(reduce)(reduction, first, last, sums, bias);
 }
 
 }  // namespace gyre::kernels::cpu

@@ -113,11 +113,11 @@ std::int64_t row_grain(std::int64_t channels, int elements) {
 
 }  // namespace
 
-#define GYRE_PICK(NAME, SUFFIX, ELEMENTS)                    \
-  (ELEMENTS == 1   ? HWY_DYNAMIC_DISPATCH(NAME##_1_##SUFFIX) \
-   : ELEMENTS == 2 ? HWY_DYNAMIC_DISPATCH(NAME##_2_##SUFFIX) \
-   : ELEMENTS == 4 ? HWY_DYNAMIC_DISPATCH(NAME##_4_##SUFFIX) \
-                   : HWY_DYNAMIC_DISPATCH(NAME##_8_##SUFFIX))
+#define GYRE_PICK(NAME, SUFFIX, ELEMENTS)           \
+  (ELEMENTS == 1   ? GYRE_CHOSEN(NAME##_1_##SUFFIX) \
+   : ELEMENTS == 2 ? GYRE_CHOSEN(NAME##_2_##SUFFIX) \
+   : ELEMENTS == 4 ? GYRE_CHOSEN(NAME##_4_##SUFFIX) \
+                   : GYRE_CHOSEN(NAME##_8_##SUFFIX))
 
 template <class T>
 void to_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, const T* x, T* planes) {

@@ -1,6 +1,7 @@
 #include "kernels/cpu/onednn_product.h"
 
 #include "core/parallel.h"
+#include "kernels/cpu/simd.h"
 
 namespace gyre::kernels::cpu {
 namespace {
@@ -17,7 +18,24 @@ memory::desc bias_desc(std::int64_t batch, std::int64_t n) {
 
 void check(dnnl_status_t status) { dnnl::error::wrap_c_api(status, "could not execute a matmul primitive"); }
 
+/// oneDNN knows no plain code: SSE4.1 is the least that it compiles for.
+bool limit_to(Simd set) {
+  const dnnl::cpu_isa isa = set == Simd::portable ? dnnl::cpu_isa::sse41 : dnnl::cpu_isa::avx2;
+  const dnnl::status status = dnnl::set_max_cpu_isa(isa);
+  // Refused after its first use, by other code of the process; unknown beyond x86.
+  require(status == dnnl::status::success || status == dnnl::status::unimplemented,
+          "GYRE_SIMD={}: oneDNN was used before gyre and cannot be held to that", name_of(set));
+  return true;
+}
+
 }  // namespace
+
+void limit_onednn() {
+  if (const Simd set = simd(); set == Simd::portable || set == Simd::avx2) {
+    static const bool limited = set == machine_simd().back() || limit_to(set);
+    (void)limited;
+  }
+}
 
 const dnnl::engine& engine() {
   static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);

@@ -15,6 +15,9 @@
 // oneDNN for the two files that multiply matrices with it; nothing else includes this.
 namespace gyre::kernels::cpu {
 
+/// Holds oneDNN to a slower instruction set where one is forced; before anything else is asked of it.
+void limit_onednn();
+
 const dnnl::engine& engine();
 /// Of the calling thread.
 dnnl::stream& stream();
@@ -106,6 +109,7 @@ ProductCache<Product>& products();
 template <class F>
 decltype(auto) guarded(const GemmShape& s, F&& f) {
   try {
+    limit_onednn();
     return f();
   } catch (const dnnl::error& error) {
     throw Error(fmt::format("oneDNN, product of {} times [{}, {}] x [{}, {}]: {}", s.batch, s.m, s.k, s.k,

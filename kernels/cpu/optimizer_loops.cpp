@@ -149,22 +149,14 @@ AdamWFactors::AdamWFactors(const AdamWStep& o)
       eps(o.eps),
       grad_scale(o.grad_scale) {}
 
-void adamw_range(const ElementRange<float>& r, const AdamWFactors& f) {
-  HWY_DYNAMIC_DISPATCH(adamw_f32)(r, f);
-}
-void adamw_range(const ElementRange<double>& r, const AdamWFactors& f) {
-  HWY_DYNAMIC_DISPATCH(adamw_f64)(r, f);
-}
-void sgd_range(const ElementRange<float>& r, const SgdStep& o) { HWY_DYNAMIC_DISPATCH(sgd_f32)(r, o); }
-void sgd_range(const ElementRange<double>& r, const SgdStep& o) { HWY_DYNAMIC_DISPATCH(sgd_f64)(r, o); }
-void lerp_range(const ElementRange<float>& r, double w) { HWY_DYNAMIC_DISPATCH(lerp_f32)(r, w); }
-void lerp_range(const ElementRange<double>& r, double w) { HWY_DYNAMIC_DISPATCH(lerp_f64)(r, w); }
-double sum_squares_range(const float* g, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sum_squares_f32)(g, n);
-}
-double sum_squares_range(const double* g, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sum_squares_f64)(g, n);
-}
+void adamw_range(const ElementRange<float>& r, const AdamWFactors& f) { GYRE_CHOSEN(adamw_f32)(r, f); }
+void adamw_range(const ElementRange<double>& r, const AdamWFactors& f) { GYRE_CHOSEN(adamw_f64)(r, f); }
+void sgd_range(const ElementRange<float>& r, const SgdStep& o) { GYRE_CHOSEN(sgd_f32)(r, o); }
+void sgd_range(const ElementRange<double>& r, const SgdStep& o) { GYRE_CHOSEN(sgd_f64)(r, o); }
+void lerp_range(const ElementRange<float>& r, double w) { GYRE_CHOSEN(lerp_f32)(r, w); }
+void lerp_range(const ElementRange<double>& r, double w) { GYRE_CHOSEN(lerp_f64)(r, w); }
+double sum_squares_range(const float* g, std::int64_t n) { return GYRE_CHOSEN(sum_squares_f32)(g, n); }
+double sum_squares_range(const double* g, std::int64_t n) { return GYRE_CHOSEN(sum_squares_f64)(g, n); }
 
 }  // namespace gyre::kernels::cpu
 #endif  // HWY_ONCE

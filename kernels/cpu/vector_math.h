@@ -21,12 +21,12 @@
   HWY_EXPORT(NAME##_f32); \
   HWY_EXPORT(NAME##_f64)
 #undef GYRE_DISPATCH
-#define GYRE_DISPATCH(NAME, T)                  \
-  [] {                                          \
-    if constexpr (std::is_same_v<T, float>)     \
-      return &HWY_DYNAMIC_DISPATCH(NAME##_f32); \
-    else                                        \
-      return &HWY_DYNAMIC_DISPATCH(NAME##_f64); \
+#define GYRE_DISPATCH(NAME, T)              \
+  [] {                                      \
+    if constexpr (std::is_same_v<T, float>) \
+      return &GYRE_CHOSEN(NAME##_f32);      \
+    else                                    \
+      return &GYRE_CHOSEN(NAME##_f64);      \
   }()
 
 HWY_BEFORE_NAMESPACE();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/simd.h"
 #include "tests/train/support.h"
 
 namespace gyre {
@@ -50,6 +51,7 @@ void expect_sound(const BenchTrainResult& result) {
   EXPECT_LE(flash.ratio_to_naive, naive.ms_max / flash.ms_min);
   EXPECT_GE(flash.ratio_to_naive, naive.ms_min / flash.ms_max);
   EXPECT_FALSE(result.machine.cpu.empty());
+  EXPECT_EQ(result.machine.simd, name_of(kernels::cpu::simd()));
   EXPECT_GE(result.machine.threads, 1);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device.h"
+#include "kernels/cpu/simd.h"
 #include "tests/cli/program.h"
 #include "train/config_schema.h"
 
@@ -14,8 +15,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 /// Wrong use: exit code 2, one line on standard error, nothing on standard output.
-void expect_error(const std::vector<std::string>& arguments, const std::string& text, int code = 2) {
-  const Outcome outcome = run_gyre(arguments);
+void expect_error(const std::vector<std::string>& arguments, const std::string& text, int code = 2,
+                  const Environment& environment = {}) {
+  const Outcome outcome = run_gyre(arguments, environment);
   SCOPED_TRACE(testing::PrintToString(arguments));
   EXPECT_EQ(outcome.code, code);
   EXPECT_EQ(outcome.out, "");
@@ -109,6 +111,23 @@ TEST(Usage, UnknownDevicesAndProductsAreWrongUse) {
   for (const char* device : {"gpu", "cuda:", "cuda:x", ""})
     expect_error({"train", yaml, std::string("--device=") + device}, "--device");
   expect_error({"bench", "op", "--products", "3"}, "--products: 3 is not one of 0, 5, 6 of group c4");
+}
+
+TEST(Usage, UnknownInstructionSetsAreWrongUseAndMissingOnesFailures) {
+  for (const char* name : {"", "avx", "AVX512"})
+    expect_error({"models"}, "GYRE_SIMD: '" + std::string(name) + "' is not one of portable, ", 2,
+                 {{"GYRE_SIMD", name}});
+  using kernels::cpu::Simd;
+  const std::vector<Simd> sets = kernels::cpu::machine_simd();
+  for (const Simd set : {Simd::neon, Simd::avx2, Simd::avx512}) {
+    const std::string name(kernels::cpu::name_of(set));
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+      expect_error({"models"}, "GYRE_SIMD=" + name + ": this machine has only portable", 1,
+                   {{"GYRE_SIMD", name}});
+    } else {
+      EXPECT_EQ(run_gyre({"models"}, {{"GYRE_SIMD", name}}).code, 0);
+    }
+  }
 }
 
 TEST(Usage, FullStandardOutputIsAFailure) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <hwy/highway.h>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -28,25 +27,15 @@ class ThreadCount {
   int previous_;
 };
 
-/// Runs `body` on every instruction set of this machine, with 1 and 2 threads.
+/// Runs `body` with 1 and 2 threads. The instruction set is that of the process: ctest runs the tests once
+/// per set.
 template <class F>
 void everywhere(F body) {
-  hwy::SetSupportedTargetsForTest(0);
-  const std::int64_t supported = hwy::SupportedTargets();
-  std::vector<std::int64_t> targets{HWY_BASELINE_SCALAR};
-  for (const std::int64_t target : {HWY_AVX2, HWY_AVX3, HWY_NEON})
-    if ((supported & target) != 0) targets.push_back(target);
-  for (const std::int64_t target : targets) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-    for (const int threads : {1, 2}) {
-      const ThreadCount guard(threads);
-      SCOPED_TRACE(std::string(hwy::TargetName(target)) + ", threads " + std::to_string(threads));
-      body();
-    }
+  for (const int threads : {1, 2}) {
+    const ThreadCount guard(threads);
+    SCOPED_TRACE("threads " + std::to_string(threads));
+    body();
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
 }
 
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();

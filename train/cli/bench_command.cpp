@@ -29,7 +29,8 @@ void print_json(const BenchTrainResult& result) {
                     {"peak_memory_mb", row.peak_memory_mb}});
   }
   const nlohmann::ordered_json json{
-      {"machine", {{"cpu", result.machine.cpu}, {"threads", result.machine.threads}}},
+      {"machine",
+       {{"cpu", result.machine.cpu}, {"threads", result.machine.threads}, {"simd", result.machine.simd}}},
       {"model", result.model},
       {"images", result.images},
       {"batch", result.batch},
@@ -40,8 +41,8 @@ void print_json(const BenchTrainResult& result) {
 void print_text(const BenchTrainResult& result) {
   fmt::print("model    {}, batch {}\n", result.model, result.batch);
   fmt::print("images   {}\n", result.images);
-  fmt::print("machine  {}, {} thread{}\n\n", result.machine.cpu, result.machine.threads,
-             result.machine.threads == 1 ? "" : "s");
+  fmt::print("machine  {}, {} thread{}, {}\n\n", result.machine.cpu, result.machine.threads,
+             result.machine.threads == 1 ? "" : "s", result.machine.simd);
   fmt::print("{:<9}  {:>10}  {:>9}  {:>19}  {:>11}  {:>8}  {:>9}\n", "layers", "images/s", "ms/step", "range",
              "vs standard", "vs naive", "memory");
   for (const BenchTrainRow& row : result.results) {

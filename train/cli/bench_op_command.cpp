@@ -49,14 +49,16 @@ void print_json(const BenchOpResult& result) {
   const nlohmann::ordered_json json{{"machine",
                                      {{"cpu", result.machine.cpu},
                                       {"threads", result.machine.threads},
+                                      {"simd", result.machine.simd},
                                       {"peak_gflops", result.peak_gflops}}},
                                     {"results", rows}};
   fmt::print("{}\n", json.dump(2));
 }
 
 void print_text(const BenchOpResult& result) {
-  fmt::print("machine  {}, {} thread{}, {:.0f} GFLOP/s of multiply-adds\n", result.machine.cpu,
-             result.machine.threads, result.machine.threads == 1 ? "" : "s", result.peak_gflops);
+  fmt::print("machine  {}, {} thread{}, {}, {:.0f} GFLOP/s of multiply-adds\n", result.machine.cpu,
+             result.machine.threads, result.machine.threads == 1 ? "" : "s", result.machine.simd,
+             result.peak_gflops);
   fmt::print("layer    group {}, {} rows, f32; backward is dX, dW and db\n", result.group,
              with_commas(result.rows));
   fmt::print(

@@ -8,6 +8,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "kernels/cpu/simd.h"
 #include "train/cli/command.h"
 #include "train/config.h"
 
@@ -31,6 +32,15 @@ int report(ExitCode code, std::string text) {
   return code;
 }
 
+/// A set that no machine has is wrong use; one that this machine lacks is a failure.
+void require_simd() {
+  try {
+    kernels::cpu::simd();
+  } catch (const ValueError& error) {
+    throw UsageError(error.what());
+  }
+}
+
 int parse_and_run(CLI::App& app, Action& action, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -40,6 +50,7 @@ int parse_and_run(CLI::App& app, Action& action, int argc, char** argv) {
     return report(wrong_use, explain(app, error.what()));
   }
   if (!action) return report(wrong_use, "a command is required (see gyre --help)");
+  require_simd();
   return action();
 }
 

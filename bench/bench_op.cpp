@@ -9,6 +9,7 @@
 #include "bench/statistics.h"
 #include "core/group.h"
 #include "core/random.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/eq_linear.h"
 
 namespace gyre {
@@ -49,7 +50,7 @@ class Layer {
 
   const std::string& impl() const { return impl_; }
   std::string kernel(std::int64_t rows) const {
-    if (impl_ == "standard") return "linear_onednn";
+    if (impl_ == "standard") return fmt::format("linear_{}", kernels::cpu::dense_library());
     return kernels::eq_linear_kernel(group_, options_, DType::f32, rows, channels_, channels_);
   }
   /// FLOPs of one product pair of planes or of the dense layer, forward.

@@ -6,6 +6,7 @@
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/flash_kernels.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/elementwise.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
@@ -172,7 +173,7 @@ std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options,
                              std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out,
                              EqDirection direction) {
   const int products = form_of(group, options.products).products();
-  const std::string_view library = dtype == DType::f64 ? "eigen" : "onednn";
+  const std::string_view library = dtype == DType::f64 ? "eigen" : cpu::dense_library();
   const EqShape shape{group, direction, rows, channels_in, channels_out, num_threads()};
   switch (choose(shape, options.backend, dtype)) {
     case EqImplementation::naive: return fmt::format("naive_{}", library);

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/eq_linear.h"
 
 namespace gyre::kernels {

@@ -1,12 +1,13 @@
 #pragma once
 
-#include "kernels/cpu/gemm_shape.h"
+#include "kernels/cpu/eigen_gemm.h"
 
 namespace gyre::kernels::cpu {
 
-/// gemm_f32 in double precision, parallel over the batch and blocks of rows, the same for every thread count;
-/// for tests and verification.
-void gemm_f64(const GemmShape& shape, const double* a, const double* b, double* c, bool accumulate = false,
-              const double* bias = nullptr);
+/// gemm_f32 in double precision; for tests and verification.
+inline void gemm_f64(const GemmShape& shape, const double* a, const double* b, double* c,
+                     bool accumulate = false, const double* bias = nullptr) {
+  eigen_gemm(shape, a, b, c, accumulate, bias);
+}
 
 }  // namespace gyre::kernels::cpu

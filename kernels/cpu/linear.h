@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "core/tensor.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm_f32.h"
 
 namespace gyre::kernels::cpu {
 

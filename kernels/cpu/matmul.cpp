@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/gemm_f64.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm_f32.h"
 
 namespace gyre::kernels::cpu {
 namespace {

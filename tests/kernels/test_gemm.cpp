@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "core/error.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/gemm_f64.h"
-#include "kernels/cpu/onednn.h"
 #include "tests/kernels/product_oracle.h"
 
 namespace gyre::kernels::cpu {
@@ -236,12 +236,6 @@ TEST(Gemm, RunsNoReferenceImplementation) {
     EXPECT_EQ(is_reference(test.shape), is_reference(dense)) << test.name;
 }
 
-TEST(Gemm, TallTransposedProductsTakeSgemm) {
-  EXPECT_EQ(gemm_f32_kernel({1, 64, 64, 2048, 0, 1, 64, 0, 64, 1, 0, 64}), "sgemm");
-  EXPECT_NE(gemm_f32_kernel({1, 64, 64, 512, 0, 1, 64, 0, 64, 1, 0, 64}), "sgemm");
-  EXPECT_NE(gemm_f32_kernel({1, 64, 64, 2048, 0, 2048, 1, 0, 64, 1, 0, 64}), "sgemm");
-}
-
 TEST(Gemm, SameBitsInEveryRun) {
   for (const int threads : {1, 2}) {
     const ThreadCount scope(threads);
@@ -258,17 +252,6 @@ TEST(Gemm, SameBitsInEveryRun) {
       }
     }
   }
-}
-
-TEST(Gemm, CacheOfPrimitivesIsBounded) {
-  const auto values = random_values<float>(2048, 1);
-  std::vector<float> c(2048);
-  for (std::int64_t m = 1; m <= static_cast<std::int64_t>(max_cached_gemm_primitives()) + 50; ++m) {
-    gemm_f32({1, m, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1}, values.data(), values.data() + 5, c.data());
-    ASSERT_LE(cached_gemm_primitives(), max_cached_gemm_primitives());
-    ASSERT_EQ(c[static_cast<std::size_t>(m - 1)], values[static_cast<std::size_t>(m - 1)] * values[5]);
-  }
-  EXPECT_GT(cached_gemm_primitives(), 0U);
 }
 
 TEST(Gemm, ThreadsShareOnePack) {

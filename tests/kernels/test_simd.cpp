@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/cpu/flash_kernels.h"
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/eq_linear.h"
 #include "tests/kernels/op_test.h"

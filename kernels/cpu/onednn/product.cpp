@@ -1,4 +1,4 @@
-#include "kernels/cpu/onednn_product.h"
+#include "kernels/cpu/onednn/product.h"
 
 #include "core/parallel.h"
 #include "kernels/cpu/simd.h"

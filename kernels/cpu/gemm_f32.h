@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/cpu/gemm_shape.h"
 
+// Dense products in single precision: by oneDNN (onednn/), or by Eigen (eigen/) where gyre is built without
+// it.
 namespace gyre::kernels::cpu {
 
 /// C = A·B, or C += A·B if `accumulate`. `bias` [n] or null is added to every row (not together with
@@ -15,7 +18,11 @@ namespace gyre::kernels::cpu {
 void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, bool accumulate = false,
               const float* bias = nullptr);
 
-/// Name of what gemm_f32 runs for this product: "sgemm" or oneDNN's own ("brg:avx512_core", "gemm:jit").
+/// The library that multiplies: "onednn" or "eigen".
+std::string_view dense_library();
+
+/// Name of what gemm_f32 runs for this product: "eigen", "sgemm" (of oneDNN), or oneDNN's own
+/// ("brg:avx512_core", "gemm:jit").
 std::string gemm_f32_kernel(const GemmShape& shape, bool accumulate = false, bool bias = false);
 
 /// A batch of right-hand sides B[b] (k×n) copied into the layout of the matrix kernels, for many products.
@@ -45,9 +52,5 @@ class PackedGemm {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Matrix primitives in this thread's cache, and its bound.
-std::size_t cached_gemm_primitives();
-std::size_t max_cached_gemm_primitives();
 
 }  // namespace gyre::kernels::cpu

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "kernels/cpu/gemm_shape.h"
 
-// oneDNN for the two files that multiply matrices with it; nothing else includes this.
+// oneDNN for the files of this folder; nothing else includes this.
 namespace gyre::kernels::cpu {
 
 /// Holds oneDNN to a slower instruction set where one is forced; before anything else is asked of it.

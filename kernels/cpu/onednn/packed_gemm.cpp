@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/cpu/onednn.h"
-#include "kernels/cpu/onednn_product.h"
+#include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/onednn/product.h"
 
 namespace gyre::kernels::cpu {
 

@@ -1,6 +1,7 @@
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm_f32.h"
 
-#include "kernels/cpu/onednn_product.h"
+#include "kernels/cpu/onednn/primitives.h"
+#include "kernels/cpu/onednn/product.h"
 
 namespace gyre::kernels::cpu {
 namespace {
@@ -85,6 +86,8 @@ void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, 
     }
   });
 }
+
+std::string_view dense_library() { return "onednn"; }
 
 std::string gemm_f32_kernel(const GemmShape& shape, bool accumulate, bool bias) {
   if (shape.work() == 0) return "none";

@@ -46,7 +46,7 @@ struct TrainingState {
 struct Checkpoint {
   Config config;  ///< effective
   Preprocessing preprocessing;
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names;  ///< empty where they are unknown (imported weights)
   TrainingState state;
   TensorMap weights;
   TensorMap ema;                 ///< empty without EMA

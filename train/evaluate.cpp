@@ -90,11 +90,14 @@ std::shared_ptr<const Dataset> pick_split(const DataSplits& splits, const std::s
   return splits.holdout;
 }
 
-void require_same_classes(const Dataset& dataset, const std::vector<std::string>& trained) {
+/// Names that the checkpoint does not know (imported weights) may be any.
+void require_same_classes(const Dataset& dataset, const std::vector<std::string>& trained,
+                          std::int64_t classes) {
   const std::vector<std::string>& names = dataset.class_names();
-  require<ValueError>(names.size() == trained.size(), "{}: {} classes, but the checkpoint was trained on {}",
-                      dataset.name(), names.size(), trained.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
+  require<ValueError>(std::cmp_equal(names.size(), classes),
+                      "{}: {} classes, but the checkpoint was trained on {}", dataset.name(), names.size(),
+                      classes);
+  for (std::size_t i = 0; i < trained.size(); ++i)
     require<ValueError>(names[i] == trained[i], "{}: class {} is {}, but the checkpoint was trained on {}",
                         dataset.name(), i, names[i], trained[i]);
 }
@@ -142,7 +145,7 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   if (!options.data_path.empty()) data.path = options.data_path;
   const DataSplits splits = open_data(data, checkpoint.config.train.seed);
   const std::shared_ptr<const Dataset> dataset = pick_split(splits, options.split);
-  require_same_classes(*dataset, checkpoint.class_names);
+  require_same_classes(*dataset, checkpoint.class_names, model->config().classes);
 
   result.model = checkpoint.config.model.name;
   result.weights = options.weights == "ema" && checkpoint.ema.empty() ? "raw" : options.weights;

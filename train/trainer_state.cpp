@@ -167,4 +167,23 @@ Metadata weights_metadata(const Checkpoint& checkpoint, const std::string& kind)
           {"updates", fmt::format("{}", checkpoint.state.updates)}};
 }
 
+bool read_weights_metadata(const Metadata& metadata, const std::string& origin, Checkpoint& checkpoint) {
+  for (const char* key : {"model", "preprocessing", "class_names"})
+    if (!metadata.contains(key)) return false;
+  const std::string where = origin + ": metadata";
+  try {
+    checkpoint.config = parse_config(metadata.at("model"), where);
+    checkpoint.preprocessing = Preprocessing::from_map(
+        Json::parse(metadata.at("preprocessing")).get<std::map<std::string, std::string>>());
+    checkpoint.class_names = Json::parse(metadata.at("class_names")).get<std::vector<std::string>>();
+  } catch (const ConfigError& error) {
+    throw FileError(error.what());
+  } catch (const ValueError& error) {
+    throw FileError(fmt::format("{}: {}", where, error.what()));
+  } catch (const nlohmann::json::exception&) {
+    throw FileError(fmt::format("{}: preprocessing or class_names is not the JSON expected", where));
+  }
+  return true;
+}
+
 }  // namespace gyre

@@ -29,5 +29,8 @@ FileRecords decode_trainer_json(const std::string& text, const std::string& orig
 /// What a weights file says about itself: format, kind ("raw", "ema"), model section as YAML, group,
 /// preprocessing and class names as JSON, updates.
 Metadata weights_metadata(const Checkpoint& checkpoint, const std::string& kind);
+/// Fills model, preprocessing and class names from it; false if the metadata is not of gyre. FileError that
+/// begins with `origin` for what cannot be read.
+bool read_weights_metadata(const Metadata& metadata, const std::string& origin, Checkpoint& checkpoint);
 
 }  // namespace gyre

@@ -20,7 +20,7 @@ struct Form {
   Convert read = {};   ///< f32 of `shape` → f32 of the parameter's; empty: only the shape changes
   Convert write = {};  ///< back
   bool loose = false;  ///< extents of 1 may come or go
-  /// What `read` does beyond moving values: "were frequency planes" …; empty: nothing.
+  /// What `read` does beyond moving values, behind "N tensors": "of frequency planes, …"; empty: nothing.
   std::string_view conversion = {};
 };
 

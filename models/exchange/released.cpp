@@ -47,7 +47,7 @@ Form planes_form(const std::string& name, const Shape& own) {
   return {.name = name,
           .shape = own,
           .read = read,
-          .conversion = "were frequency planes, turned back to rounding (not bit for bit)"};
+          .conversion = "of frequency planes, turned back to rounding (not bit for bit)"};
 }
 
 /// The 2×2 filter of patch merging by columns, [D, C, 4, 4] with w_r[i][j] = v[r][2j + i] ↔ the weight
@@ -102,7 +102,7 @@ Form untied_form(const std::string& name, const Shape& own) {
           .shape = {channels * turns},
           .read = read,
           .write = write,
-          .conversion = "were norms not tied over the group, averaged"};
+          .conversion = "not tied over the group, averaged"};
 }
 
 }  // namespace

@@ -33,14 +33,20 @@ TEST(Usage, VersionAndHelp) {
   const Outcome help = run_gyre({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"train", "eval", "predict", "models", "bench", "config"}) {
+  for (const char* command : {"train", "eval", "predict", "models", "bench", "config", "import", "export"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + command + " "));
   }
 }
 
 TEST(Usage, EveryCommandExplainsItsOptionsWithDefaults) {
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"train"}, {"eval"}, {"predict"}, {"models"}, {"bench", "train"}, {"config"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"train"},
+                                                                                       {"eval"},
+                                                                                       {"predict"},
+                                                                                       {"models"},
+                                                                                       {"bench", "train"},
+                                                                                       {"config"},
+                                                                                       {"import"},
+                                                                                       {"export"}}) {
     std::vector<std::string> arguments = command;
     arguments.push_back("--help");
     const Outcome help = run_gyre(arguments);

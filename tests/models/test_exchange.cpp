@@ -1,12 +1,10 @@
-#include "models/exchange/layout.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "core/file.h"
+#include "tests/models/exchange_testing.h"
 #include "tests/models/model_testing.h"
 
 namespace gyre::testing {
@@ -15,38 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-SafetensorsFile golden(const std::string& name) {
-  return read_safetensors(fmt::format("{}/tests/golden/{}.safetensors", GYRE_SOURCE_DIR, name));
-}
-
-/// Largest difference of the model's logits from those of timm, on the images stored with them.
-double golden_error(const std::string& name, const ModelConfig& config, Layout layout) {
-  const TensorMap io = golden(name + ".io").tensors;
-  const auto model = make_model(config, 1);
-  model->load_state(import_weights(golden(name).tensors, *model, layout).weights);
-  model->eval();
-  const NoGrad no_grad;
-  const std::vector<double> logits = (*model)(Variable(io.at("images"))).data().to_vector();
-  const std::vector<double> expected = io.at("logits").to_vector();
-  EXPECT_EQ(logits.size(), 20u);
-  double largest = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double difference = std::abs(logits[i] - expected.at(i));
-    largest = std::isnan(difference) ? difference : std::max(largest, difference);
-  }
-  return largest;
-}
-
-ModelConfig golden_config(const std::string& name) {
-  ModelConfig config;
-  config.name = name;
-  config.image_size = 32;
-  config.in_channels = 3;
-  config.patch_size = 8;
-  config.classes = 10;
-  return config;
-}
 
 ModelConfig golden_vit() {
   ModelConfig config = golden_config("vit");
@@ -83,23 +49,6 @@ TEST(Golden, ReleasedEqVitEqualsItsDenseForm) {
   ModelConfig naive = golden_eq_vit();
   naive.backend = "naive";
   EXPECT_LE(golden_error("eq_vit", naive, Layout::released), 1e-5);
-}
-
-/// The error of importing, which is one line.
-std::string refusal(const TensorMap& file, const ModelConfig& config, Layout layout) {
-  const auto model = make_model(config, 0);
-  try {
-    import_weights(file, *model, layout);
-  } catch (const ValueError& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-    return text;
-  }
-  return "no error";
-}
-
-bool same_bits(const TensorMap& a, const TensorMap& b) {
-  return encode_safetensors(a) == encode_safetensors(b);
 }
 
 TEST(Exchange, EveryLayoutGivesBackWhatItTook) {
@@ -160,7 +109,7 @@ TEST(Exchange, FrequencyPlanesAreInverted) {
   EXPECT_EQ(replaced, 8);
   const auto other = make_model(config, 6);
   const ImportedWeights imported = import_weights(file, *other, Layout::released);
-  EXPECT_THAT(imported.notes, ElementsAre(StartsWith("8 tensors were frequency planes")));
+  EXPECT_THAT(imported.notes, ElementsAre(StartsWith("8 tensors of frequency planes")));
   for (const auto& [name, tensor] : state) {
     const std::vector<double> a = imported.weights.at(name).to_vector(), b = tensor.to_vector();
     for (std::size_t i = 0; i < b.size(); ++i) ASSERT_NEAR(a.at(i), b[i], 2e-7) << name;
@@ -180,10 +129,9 @@ TEST(Exchange, UntiedNormsAreAveragedAndTheLossTold) {
   EXPECT_EQ(imported.weights.at("norm.weight").at({0}), 2);
   EXPECT_EQ(imported.weights.at("norm.weight").at({1}), 1);
   // √(4 / 48)
-  EXPECT_THAT(
-      imported.notes,
-      ElementsAre("1 tensor were norms not tied over the group, averaged: lost 2.89e-01 of their norm, "
-                  "1.00e+00 at most in one value"));
+  EXPECT_THAT(imported.notes,
+              ElementsAre("1 tensor not tied over the group, averaged: lost 2.89e-01 of their norm, "
+                          "1.00e+00 at most in one value"));
   // Equal values lose nothing, hence no note.
   file["norm.weight"] = Tensor::full({32}, 0.1);
   EXPECT_THAT(import_weights(file, *model, Layout::released).notes, ElementsAre());

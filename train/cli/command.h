@@ -46,6 +46,8 @@ void add_bench_command(CLI::App& app, Action& action);
 /// Below `bench`.
 void add_bench_op_command(CLI::App& bench, Action& action);
 void add_config_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
+void add_export_command(CLI::App& app, Action& action);
 
 void add_json_option(CLI::App& command, bool& json);
 /// --device, --threads and --json.

@@ -70,6 +70,8 @@ int run_program(int argc, char** argv) {
   add_models_command(app, action);
   add_bench_command(app, action);
   add_config_command(app, action);
+  add_import_command(app, action);
+  add_export_command(app, action);
   int code = failure;
   try {
     code = parse_and_run(app, action, argc, argv);

@@ -69,10 +69,10 @@ void forward_cpu(const Forward& call, Tensor& y) {
       y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
       break;
     case EqImplementation::fused:
-      y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
-      break;
+      y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, call.activation,
+                                       call.pre_activation);
+      return;
   }
-  // A kernel that activates while it writes returns before this.
   if (call.pre_activation) *call.pre_activation = y;
   if (call.activation == Activation::gelu) y = unary(UnaryOp::gelu, y);
 }

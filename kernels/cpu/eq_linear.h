@@ -18,9 +18,11 @@ Tensor packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const
 LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
                                       const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache);
 
-/// Transform, products and inverse in one pass over the rows; f32.
+/// Transform, products, inverse and activation in one pass over the rows; f32. `pre_activation`, if given, is
+/// as in eq_linear.h.
 Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache);
+                               EqPlanes& cache, Activation activation = Activation::none,
+                               Tensor* pre_activation = nullptr);
 LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
                                      const Tensor& grad, bool need_x, bool need_w, bool need_b,
                                      EqPlanes& cache);

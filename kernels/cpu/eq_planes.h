@@ -24,8 +24,7 @@ struct EqPlanes::State {
   struct Fused {
     Source source;
     const BilinearForm* form = nullptr;
-    std::int64_t panel = 0;    // of the instruction set that packed
-    Tensor planes;             // [P, D, C]
+    int lanes = 0;             // of the instruction set that packed
     Tensor forward, backward;  // flash_kernels.h; undefined until used
   } fused;
   struct Packed {

@@ -4,8 +4,8 @@
 //   dX        dx = inputᵀ · ((outputᵀ · dy) ∘ (weight · W)ᵀ)         the same kernel with transposed planes
 //   dW        dW = weightᵀ · Σ_n (outputᵀ · dy) ∘ (input · x)
 //
-// where ∘ is one dense product per plane. Tiles of rows are transformed while they are packed, multiplied
-// plane by plane, and transformed back before they leave the first-level cache: x is read once and y written
+// where ∘ is one dense product per plane. Tiles of rows are split into planes while they are packed,
+// multiplied plane by plane, and merged again before they leave the caches: x is read once and y written
 // once.
 
 #include <algorithm>
@@ -15,96 +15,167 @@
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/flash_kernels.h"
-#include "kernels/cpu/group_transform.h"
 
 namespace gyre::kernels::cpu {
 namespace {
 
-std::vector<float> floats(const Matrix& m) { return {m.values.begin(), m.values.end()}; }
+/// The matrices of a form as the vector code takes them.
+struct FloatForm {
+  int order, products;
+  std::vector<float> input, weight, output;  // [P, T] each
 
-/// Packed planes for forward (`transposed` = false) or dX, from the cache.
-const float* packed_planes(const BilinearForm& form, const Tensor& w, bool transposed,
-                           EqPlanes::State& state) {
+  explicit FloatForm(const BilinearForm& form)
+      : order(form.input.cols),
+        products(form.products()),
+        input(form.input.values.begin(), form.input.values.end()),
+        weight(form.weight.values.begin(), form.weight.values.end()) {
+    const Matrix transposed = form.output.transposed();
+    output.assign(transposed.values.begin(), transposed.values.end());
+  }
+
+  FlashWeights weights(const Tensor& w) const {
+    return {order, products, weight.data(), w.size(1), w.size(0)};
+  }
+  /// The plane of dy that holds the sum over the group: every group has its trivial representation.
+  int sum_plane() const {
+    for (int p = 0; p < products; ++p)
+      if (std::all_of(output.begin() + p * order, output.begin() + (p + 1) * order,
+                      [](float v) { return v == 1; }))
+        return p;
+    throw Error("a bilinear form without the sum over its group");
+  }
+};
+
+/// Packed planes for forward (`transposed` = false) or dX, from the cache. Only this is done under its lock.
+Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Tensor& w, bool transposed,
+                     EqPlanes::State& state) {
+  const std::scoped_lock lock(state.mutex);
   auto& fused = state.fused;
-  const std::int64_t d = w.size(0), c = w.size(1), plane = d * c;
-  const int products = form.products();
-  if (fused.source != EqPlanes::State::source_of(w) || fused.form != &form || fused.panel != flash_panel()) {
-    fused = {EqPlanes::State::source_of(w), &form, flash_panel(), Tensor::empty({products, d, c}), {}, {}};
-    to_planes(form.weight, d, c, w.data<float>(), fused.planes.mutable_data<float>());
+  const std::int64_t d = w.size(0), c = w.size(1);
+  const int lanes = flash_lanes();
+  if (fused.source != EqPlanes::State::source_of(w) || fused.form != &form || fused.lanes != lanes) {
+    fused = {EqPlanes::State::source_of(w), &form, lanes, {}, {}};
     ++state.rebuilds;
   }
   Tensor& packed = transposed ? fused.backward : fused.forward;
   if (!packed.defined()) {
-    const std::int64_t in = transposed ? d : c, out = transposed ? c : d;
-    packed = Tensor::empty({packed_flash_size(products, in, out)});
-    pack_flash_weights(products, in, out, fused.planes.data<float>(), plane, transposed ? c : 1,
-                       transposed ? 1 : c, packed.mutable_data<float>());
+    packed = Tensor::empty({packed_flash_size(form.products(), transposed ? d : c, transposed ? c : d)});
+    pack_flash_weights(floats.weights(w), w.data<float>(), transposed, packed.mutable_data<float>());
   }
-  return packed.data<float>();
+  return packed;
 }
 
-Tensor multiply(const Matrix& input, const Matrix& output, const float* weights, std::int64_t channels_out,
-                const float* bias, const Tensor& x) {
-  const std::int64_t rows = x.size(0);
-  Tensor y = Tensor::empty({rows, channels_out, output.rows});
-  const auto in = floats(input), out = floats(output);
-  const FlashProduct product{output.rows,  input.rows, in.data(), out.data(),      x.size(1),
-                             channels_out, weights,    bias,      x.data<float>(), y.mutable_data<float>()};
-  const std::int64_t grain =
-      std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, channels_out * x.size(1)));
-  parallel_for(0, rows, grain,
-               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
-  return y;
-}
+/// Sums for dW are kept apart by rows and by output channels.
+struct Grid {
+  int row_parts = 1, column_parts = 1;
+
+  Grid(std::int64_t rows, std::int64_t channels_out, std::int64_t sums) {
+    const int threads = in_parallel() ? 1 : num_threads();
+    // Large sums are divided instead of repeated: the third-level cache is shared.
+    constexpr std::int64_t cached = 2097152, least_columns = 64, least_rows = 32;
+    while (sums / column_parts > cached && threads % (2 * column_parts) == 0 &&
+           channels_out >= 2 * column_parts * least_columns)
+      column_parts *= 2;
+    row_parts = static_cast<int>(std::clamp<std::int64_t>(rows / least_rows, 1, threads / column_parts));
+  }
+};
 
 }  // namespace
 
 Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache) {
-  const std::scoped_lock lock(cache.state().mutex);
-  return multiply(form.input, form.output, packed_planes(form, w, false, cache.state()), w.size(0),
-                  b.defined() ? b.data<float>() : nullptr, x);
+                               EqPlanes& cache, Activation activation, Tensor* pre_activation) {
+  const FloatForm floats(form);
+  const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
+  const Tensor packed = packed_planes(form, floats, w, false, cache.state());
+  Tensor y = Tensor::empty({n, d, floats.order});
+  const bool gelu = activation == Activation::gelu;
+  float* sum = nullptr;
+  if (pre_activation) {
+    *pre_activation = gelu ? Tensor::empty(y.shape()) : y;
+    if (gelu) sum = pre_activation->mutable_data<float>();
+  }
+  FlashProduct product;
+  product.order = floats.order;
+  product.products = floats.products;
+  product.split = floats.input.data();
+  product.merge = floats.output.data();
+  product.channels_in = c;
+  product.channels_out = d;
+  product.weights = packed.data<float>();
+  product.bias = b.defined() ? b.data<float>() : nullptr;
+  product.x = x.data<float>();
+  product.y = y.mutable_data<float>();
+  product.gelu = gelu;
+  product.sum = sum;
+  parallel_for(0, n, std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, c * d)),
+               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
+  return y;
 }
 
 LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
                                      const Tensor& grad, bool need_x, bool need_w, bool need_b,
                                      EqPlanes& cache) {
+  const FloatForm floats(form);
+  const int order = floats.order, products = floats.products;
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
-  const Matrix output_t = form.output.transposed();
   LinearGrads grads;
+  Tensor packed;
+  FlashProduct dx;
+  dx.order = order;
+  dx.products = products;
+  dx.split = floats.output.data();
+  dx.merge = floats.input.data();
+  dx.channels_in = d;
+  dx.channels_out = c;
+  dx.x = grad.data<float>();
   if (need_x) {
-    const std::scoped_lock lock(cache.state().mutex);
-    grads.x = multiply(output_t, form.input.transposed(), packed_planes(form, w, true, cache.state()), c,
-                       nullptr, grad);
+    packed = packed_planes(form, floats, w, true, cache.state());
+    grads.x = Tensor::empty({n, c, order});
+    dx.weights = packed.data<float>();
+    dx.y = grads.x.mutable_data<float>();
   }
-  if (need_w || need_b) {
-    const auto in = floats(form.input), out = floats(output_t);
-    const FlashReduction reduction{
-        static_cast<int>(w.size(2)), form.products(), in.data(), out.data(), c, d, x.data<float>(),
-        grad.data<float>()};
-    // Each thread sums its rows; partial sums are added in thread order.
-    const std::int64_t sums = form.products() * d * c;
-    const int parts = in_parallel() || n < 64 ? 1 : num_threads();
-    Tensor partial = Tensor::zeros({parts, sums + d});
-    float* to = partial.mutable_data<float>();
-    parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t part = first; part < last; ++part) {
-        float* own = to + part * (sums + d);
-        flash_reduce(reduction, n * part / parts, n * (part + 1) / parts, own, need_b ? own + sums : nullptr);
-      }
-    });
-    parallel_for(0, sums + d, 16384, [&](std::int64_t first, std::int64_t last) {
-      for (int part = 1; part < parts; ++part)
-        for (std::int64_t i = first; i < last; ++i) to[i] += to[part * (sums + d) + i];
-    });
-    if (need_w) {
-      grads.w = Tensor::empty(w.shape());
-      from_planes<float>(form.weight.transposed(), d, c, to, nullptr, grads.w.mutable_data<float>());
+  const std::int64_t whole = flash_sums_size(products, c, d);
+  const Grid grid(n, d, whole);
+  // One pass over dy serves both gradients while the sums stay in the cache.
+  const bool together = need_x && need_w && grid.column_parts == 1 && whole <= 131072;
+  if (need_x && !together)
+    parallel_for(0, n, std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, c * d)),
+                 [&](std::int64_t first, std::int64_t last) { flash_multiply(dx, first, last); });
+  if (!need_w && !need_b) return grads;
+
+  // Parts of D are whole panels of both instruction-set widths.
+  const std::int64_t width = (d + grid.column_parts - 1) / grid.column_parts;
+  const std::int64_t columns = (width + 31) / 32 * 32;
+  const std::int64_t part = flash_sums_size(products, c, std::min(columns, d));
+  const int parts = grid.row_parts * grid.column_parts;
+  Tensor sums = Tensor::empty({parts * part});
+  float* to = sums.mutable_data<float>();
+  FlashReduction reduction{order, products, floats.input.data(), floats.output.data(), floats.sum_plane(),
+                           c,     d,        x.data<float>(),     grad.data<float>(),   d * order};
+  const auto columns_of = [&](std::int64_t column_part) {
+    return std::clamp<std::int64_t>(d - column_part * columns, 0, columns);
+  };
+  parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t row_part = i % grid.row_parts, column_part = i / grid.row_parts;
+      FlashReduction own = reduction;
+      own.channels_out = columns_of(column_part);
+      own.dy += column_part * columns * order;
+      std::fill_n(to + i * part, part, 0.0f);
+      if (own.channels_out > 0)
+        flash_reduce(own, together ? &dx : nullptr, n * row_part / grid.row_parts,
+                     n * (row_part + 1) / grid.row_parts, to + i * part);
     }
-    if (need_b) {
-      grads.b = Tensor::empty({d});
-      std::copy_n(to + sums, d, grads.b.mutable_data<float>());
-    }
+  });
+  if (need_w) grads.w = Tensor::empty(w.shape());
+  if (need_b) grads.b = Tensor::empty({d});
+  for (std::int64_t i = 0; i < grid.column_parts; ++i) {
+    FlashWeights own = floats.weights(w);
+    own.channels_out = columns_of(i);
+    if (own.channels_out == 0) break;
+    unpack_flash_sums(own, to + i * grid.row_parts * part, grid.row_parts, part,
+                      need_w ? grads.w.mutable_data<float>() + i * columns * c * order : nullptr,
+                      need_b ? grads.b.mutable_data<float>() + i * columns : nullptr);
   }
   return grads;
 }

@@ -75,7 +75,7 @@ TEST(Json, EveryCommandPrintsItsKeys) {
 
   const json bench = parsed({"bench", "train", yaml, "--rounds", "2", "--seconds", "0.01", "--json"});
   EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "model", "images", "batch", "results"));
-  EXPECT_THAT(keys(bench.at("machine")), UnorderedElementsAre("cpu", "threads"));
+  EXPECT_THAT(keys(bench.at("machine")), UnorderedElementsAre("cpu", "threads", "simd"));
   EXPECT_EQ(bench.at("images"), folder.path().string());
   EXPECT_EQ(bench.at("batch"), 20);
   ASSERT_EQ(bench.at("results").size(), 3u);

@@ -28,9 +28,12 @@ struct Blocking {
   std::int64_t tiles, columns;
 
   Blocking(std::int64_t products, std::int64_t channels_in, std::int64_t channels_out) {
-    const std::int64_t padded_in = round_up(channels_in, vector_lanes), most_tiles = 48 / tile_rows;
+    const std::int64_t padded_in = round_up(channels_in, vector_lanes);
+    // Weights that stay in the cache are met again soon, others want more rows at each visit.
+    const std::int64_t most_rows = products * padded_in * channels_out <= cache_floats ? 48 : 96;
+    const std::int64_t most_tiles = most_rows / tile_rows;
     if (products * padded_in * most_tiles * tile_rows <= cache_floats) {
-      // All planes of 48 rows stay in the cache while the weight panels pass by.
+      // All planes of these rows stay in the cache while the weight panels pass by.
       tiles = most_tiles;
       columns = panel;
     } else {

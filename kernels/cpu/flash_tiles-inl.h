@@ -95,6 +95,27 @@ struct QuarterTransform {
   }
 };
 
+/// Sum and difference: the two planes of a group of two, in both directions.
+struct PairTransform {
+  static constexpr int order = 2;
+
+  HWY_INLINE void split(const V* v, float* out, std::int64_t plane) const {
+    const F32 d;
+    hn::Store(hn::Add(v[0], v[1]), d, out);
+    hn::Store(hn::Sub(v[0], v[1]), d, out + plane);
+  }
+  HWY_INLINE void merge(const float* in, std::int64_t plane, V start, V* v) const {
+    const F32 d;
+    const V a = hn::Add(start, hn::Load(d, in)), b = hn::Load(d, in + plane);
+    v[0] = hn::Add(a, b);
+    v[1] = hn::Sub(a, b);
+  }
+};
+
+inline bool is_pair(int order, int products, const float* m) {
+  return order == 2 && products == 2 && m[0] == 1 && m[1] == 1 && m[2] == 1 && m[3] == -1;
+}
+
 /// Whether m [5, 4] is the matrix of a QuarterTransform.
 inline bool is_quarter(int order, int products, const float* m, QuarterTransform& quarter) {
   if (order != 4 || products != 5) return false;
@@ -116,6 +137,8 @@ template <class F>
 void with_transforms(int order, int products, const float* first, const float* second, const F& f) {
   QuarterTransform a{}, b{};
   if (is_quarter(order, products, first, a) && is_quarter(order, products, second, b)) return f(a, b);
+  if (is_pair(order, products, first) && is_pair(order, products, second))
+    return f(PairTransform(), PairTransform());
   const auto dense = [&]<int G>() {
     f(DenseTransform<G>{products, first}, DenseTransform<G>{products, second});
   };

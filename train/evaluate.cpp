@@ -155,15 +155,16 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   result.split = options.split;
   result.preprocessing = in_words(checkpoint.preprocessing);
 
-  const Group& turns = Group::get("c4");
-  const int angles = options.rotations ? turns.order() : 1;
-  std::vector<Tally> tallies(static_cast<std::size_t>(angles));
-  std::vector<double> changes(static_cast<std::size_t>(angles), 0.0);
+  // Element k + 4f mirrors if f = 1, then turns by k · 90°.
+  const Group& turns = Group::get("d4");
+  const int views = !options.rotations ? 1 : options.mirrors ? 8 : 4;
+  std::vector<Tally> tallies(static_cast<std::size_t>(views));
+  std::vector<double> changes(static_cast<std::size_t>(views), 0.0);
   double largest_logit = 0;
   for_each_batch(*model, dataset, checkpoint.preprocessing, options.batch_size, options.workers,
                  options.progress ? "eval" : "", [&](const Batch& batch) {
                    Tensor upright;
-                   for (int turn = 0; turn < angles; ++turn) {
+                   for (int turn = 0; turn < views; ++turn) {
                      const Tensor images =
                          turn == 0 ? batch.images : act_on_image(turns, turn, batch.images).contiguous();
                      const Tensor logits = model->forward(Variable(images)).data().contiguous();
@@ -177,10 +178,10 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
                    }
                  });
   result.accuracy = tallies.front().accuracy();
-  for (int turn = 0; options.rotations && turn < angles; ++turn) {
+  for (int turn = 0; options.rotations && turn < views; ++turn) {
     const auto i = static_cast<std::size_t>(turn);
     result.rotations.push_back(
-        {90 * turn, tallies[i].accuracy(), changes[i] / std::max(largest_logit, 1e-30)});
+        {90 * (turn % 4), turn >= 4, tallies[i].accuracy(), changes[i] / std::max(largest_logit, 1e-30)});
   }
   return result;
 }

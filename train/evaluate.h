@@ -22,9 +22,10 @@ struct Accuracy {
   double top5 = 0;
 };
 
-/// All images turned by one angle.
+/// All images turned by one angle, counter-clockwise.
 struct RotationResult {
   int degrees = 0;
+  bool mirrored = false;  ///< left-right, before the turn
   Accuracy accuracy;
   double max_logit_change = 0;  ///< largest |logit - upright logit| / largest |upright logit|
 };
@@ -38,6 +39,7 @@ struct EvalOptions {
   std::int64_t batch_size = 250;
   int workers = 2;
   bool rotations = false;  ///< also at 90°, 180° and 270°
+  bool mirrors = false;    ///< with rotations: also of mirrored images
   bool progress = true;    ///< line on the terminal
 };
 
@@ -50,7 +52,7 @@ struct EvalResult {
   std::string split;
   std::string preprocessing;  ///< in words
   Accuracy accuracy;
-  std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for
+  std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for, then mirrored
 };
 
 /// Accuracy of a model in evaluation mode on a whole dataset; restores its mode. `label` names the progress

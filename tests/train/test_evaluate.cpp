@@ -110,10 +110,12 @@ class EvaluateCheckpoint : public ::testing::Test {
  protected:
   void SetUp() override { test::write_tiny_data(folder_, 60, 30); }
 
-  std::filesystem::path write(const std::string& name, const std::function<void(Checkpoint&)>& change = {}) {
+  std::filesystem::path write(const std::string& name, const std::function<void(Checkpoint&)>& change = {},
+                              const std::string& group = "c4") {
     Checkpoint checkpoint;
     checkpoint.config = test::tiny_config(folder_.path());
     checkpoint.config.model.name = name;
+    checkpoint.config.model.group = group;
     checkpoint.config.data.holdout = 10;
     const DataSplits splits = open_data(checkpoint.config.data, checkpoint.config.train.seed);
     checkpoint.config.model = fit_model(checkpoint.config.model, *splits.train, splits.preprocessing);
@@ -156,6 +158,24 @@ TEST_F(EvaluateCheckpoint, RotationsChangeNothingForAnEquivariantModel) {
   EXPECT_EQ(result.weights, "ema");
   EXPECT_EQ(result.split, "test");
   EXPECT_FALSE(result.kernels.empty());
+}
+
+TEST_F(EvaluateCheckpoint, MirrorsTellQuarterTurnsFromTheWholeSquare) {
+  for (const char* group : {"c4", "d4"}) {
+    EvalOptions asked = options(write("eq_vit", {}, group));
+    asked.rotations = asked.mirrors = true;
+    const EvalResult result = evaluate_checkpoint(asked);
+    ASSERT_EQ(result.rotations.size(), 8u);
+    for (int i = 0; i < 8; ++i) {
+      const RotationResult& turn = result.rotations[static_cast<std::size_t>(i)];
+      EXPECT_EQ(turn.degrees, 90 * (i % 4));
+      EXPECT_EQ(turn.mirrored, i >= 4);
+      if (i < 4 || group == std::string("d4"))
+        EXPECT_LT(turn.max_logit_change, 1e-5) << group << " " << i;
+      else
+        EXPECT_GT(turn.max_logit_change, 1e-3) << group << " " << i;
+    }
+  }
 }
 
 TEST_F(EvaluateCheckpoint, RotationsChangeTheLogitsOfAPlainModel) {

@@ -21,6 +21,7 @@ void print_json(const EvalResult& result) {
                          {"top1", r.accuracy.top1},
                          {"loss", r.accuracy.loss},
                          {"max_logit_change", r.max_logit_change}});
+    if (r.mirrored) rotations.back()["mirrored"] = true;
   }
   const nlohmann::ordered_json json{{"model", result.model},
                                     {"checkpoint", result.checkpoint.string()},
@@ -47,13 +48,14 @@ void print_text(const EvalResult& result) {
   if (result.rotations.empty()) return;
   fmt::print("\n{:>8}  {:>9}  {:>8}  {}\n", "rotation", "top-1", "loss", "largest change of a logit");
   for (const RotationResult& r : result.rotations) {
-    fmt::print("{:>7}°  {:>7.2f} %  {:>8.4f}  {:.2e} of the largest\n", r.degrees, r.accuracy.top1,
-               r.accuracy.loss, r.max_logit_change);
+    fmt::print("{:>7}°  {:>7.2f} %  {:>8.4f}  {:.2e} of the largest{}\n", r.degrees, r.accuracy.top1,
+               r.accuracy.loss, r.max_logit_change, r.mirrored ? ", mirrored" : "");
   }
 }
 
 int run(Options& options) {
   prepare_cpu(options.common, 0, false, "eval");
+  if (options.eval.mirrors && !options.eval.rotations) throw UsageError("--mirrors needs --rotations");
   options.eval.checkpoint = options.checkpoint;
   options.eval.progress = !options.common.json;
   if (!options.common.backend.empty())
@@ -84,6 +86,8 @@ void add_eval_command(CLI::App& app, Action& action) {
   add_number(*command, "--workers", options->eval.workers, {0, 256}, "loader threads");
   command->add_flag("--rotations", options->eval.rotations,
                     "also turn all images by 90, 180 and 270 degrees (default: off)");
+  command->add_flag("--mirrors", options->eval.mirrors,
+                    "with --rotations: also mirror the images before they turn (default: off)");
   add_common_options(*command, options->common);
   add_backend_option(*command, options->common);
   add_pin_option(*command, options->common);

@@ -57,11 +57,18 @@ void expect_rebuilds(Model& model, int count) {
   for (const EqProduct* layer : eq_layers(model)) EXPECT_EQ(layer->rebuilds(), count);
 }
 
-class Training : public ::testing::TestWithParam<const char*> {};
+struct Trained {
+  const char *name, *group;
+  int updates;
+};
+
+class Training : public ::testing::TestWithParam<Trained> {};
 
 TEST_P(Training, KeepsTheSymmetryExact) {
-  const Group& group = Group::get(GetParam());
-  ModelConfig config = small_config("eq_vit", GetParam());
+  const Group& group = Group::get(GetParam().group);
+  ModelConfig config = GetParam().name == std::string("eq_swin")
+                           ? testing::small_swin("eq_swin", group.name())
+                           : small_config("eq_vit", group.name());
   config.width = 16;
   config.mlp_ratio = 1;
   const auto model = make_model(config, 1);
@@ -69,7 +76,7 @@ TEST_P(Training, KeepsTheSymmetryExact) {
   AdamW optimizer(*model);
   const Tensor labels = Tensor::from<std::int64_t>({0, 1, 2, 3}, {4}), images = images_for(config, 4);
   double first = 0, last = 0;
-  for (int update = 0; update < 200; ++update) {
+  for (int update = 0; update < GetParam().updates; ++update) {
     const Variable loss = cross_entropy((*model)(Variable(images)), labels, 0.1);
     loss.backward();
     optimizer.step(5e-3);
@@ -86,8 +93,13 @@ TEST_P(Training, KeepsTheSymmetryExact) {
             1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Groups, Training, ::testing::Values("mirror", "c4", "d4"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Groups, Training,
+                         ::testing::Values(Trained{"eq_vit", "mirror", 200}, Trained{"eq_vit", "c4", 200},
+                                           Trained{"eq_vit", "d4", 200}, Trained{"eq_swin", "c4", 100},
+                                           Trained{"eq_swin", "d4", 100}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", test.param.name, test.param.group);
+                         });
 
 TEST(Accumulation, BuildsPlanesOncePerUpdate) {
   for (const char* backend : {"flash", "naive"}) {

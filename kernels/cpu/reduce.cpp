@@ -1,6 +1,7 @@
 #include "kernels/cpu/reduce.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/parallel.h"
@@ -113,7 +114,8 @@ GYRE_EXPORT(sum_block);
 
 constexpr std::int64_t grain = 16384;    // elements per task
 constexpr std::int64_t block_rows = 64;  // rows that add up in T before f64 takes over
-constexpr std::int64_t short_row = 16;   // below, a plain loop beats vectors
+constexpr std::int64_t block_columns = 1024;
+constexpr std::int64_t short_row = 16;  // below, a plain loop beats vectors
 
 /// Tasks for `count` units of `cost` elements each; fixed by the thread count.
 std::int64_t task_count(std::int64_t count, std::int64_t cost) {
@@ -188,16 +190,16 @@ void sum_by_rows(const T* x, std::int64_t r, std::int64_t k, T* y) {
 template <class T>
 void sum_by_columns(const T* x, std::int64_t a, std::int64_t r, std::int64_t k, T* y) {
   parallel_for(0, a * k, std::max<std::int64_t>(1, grain / r), [&](std::int64_t first, std::int64_t last) {
-    std::vector<double> totals;
-    std::vector<T> block;
     while (first < last) {
-      const std::int64_t slab = first / k, column = first % k, n = std::min(k - column, last - first);
-      totals.assign(static_cast<std::size_t>(n), 0.0);
-      block.resize(static_cast<std::size_t>(n));
+      const std::int64_t slab = first / k, column = first % k;
+      std::int64_t n = std::min(k - column, last - first);
       const T* slab_x = x + slab * r * k + column;
       if (r <= block_rows) {
         GYRE_DISPATCH(sum_block, T)(slab_x, r, k, n, y + first);
       } else {
+        std::array<double, block_columns> totals{};
+        std::array<T, block_columns> block;
+        n = std::min(n, block_columns);
         add_columns(slab_x, r, k, n, totals.data(), block.data());
         for (std::int64_t j = 0; j < n; ++j)
           y[first + j] = static_cast<T>(totals[static_cast<std::size_t>(j)]);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/ops/loss.h"
+#include "core/memory.h"
 #include "layers/stochastic.h"
 #include "models/registry.h"
 #include "tests/train/support.h"
@@ -112,6 +113,21 @@ TEST(Step, DropsDependOnSampleAndEpochNotOnTheSplit) {
   Batch others = batch;
   for (std::int64_t& id : others.ids) id += 1;
   EXPECT_GT(std::abs(learner.gradients(others, 0) - first), 1e-4);
+}
+
+TEST(Step, ReusesItsBuffers) {
+  for (const char* name : {"vit", "eq_vit"}) {
+    SCOPED_TRACE(name);
+    Config config = step_config();
+    config.model.name = name;
+    release_cached_memory();
+    Learner learner(config);
+    const Batch batch = random_batch(20);
+    for (int i = 0; i < 2; ++i) learner.step(batch, 0, 1e-3);
+    const std::size_t warm = memory_stats().allocations;
+    for (int i = 0; i < 3; ++i) learner.step(batch, 0, 1e-3);
+    EXPECT_EQ(memory_stats().allocations, warm);
+  }
 }
 
 TEST(Step, UpdatesAgreeForAnySplit) {

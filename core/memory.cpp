@@ -1,6 +1,7 @@
 #include "core/memory.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ namespace gyre {
 namespace {
 
 constexpr std::size_t alignment = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // Eight classes per power of two: at most 12.5 % of a request is wasted beyond its last cache line.
 std::size_t class_size(std::size_t bytes) {
@@ -104,8 +106,14 @@ class Pool {
   }
 
   void* allocate_from_system(std::size_t size) {
-    void* data = std::aligned_alloc(alignment, size);
-    if (data == nullptr) return nullptr;
+    // Large blocks take whole huge pages: fewer faults, and address translation does not slow down strided
+    // reads.
+    const bool large = size >= huge_page;
+    void* data = nullptr;
+    if (posix_memalign(&data, large ? huge_page : alignment, size) != 0) return nullptr;
+#ifdef MADV_HUGEPAGE
+    if (large) madvise(data, size, MADV_HUGEPAGE);
+#endif
     ++stats_.allocations;
     hide(data, size);
     return data;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Op<const Tensor&, const ScoreBias&, Tensor&, Tensor&> forward_op{"attention_forward",
                                                                            cpu::attention_forward};
-constexpr Op<const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&> backward_op{
+constexpr Op<const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&> backward_op{
     "attention_backward", cpu::attention_backward};
 
 void check(const Tensor& qkv) {
@@ -57,19 +57,17 @@ AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities, co
   return result;
 }
 
-Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
+Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad,
                           Tensor* bias_gradient) {
   check(qkv);
   check_companion(qkv, probabilities, probability_shape(qkv));
-  check_companion(qkv, y, result_shape(qkv));
   check_companion(qkv, grad, result_shape(qkv));
   Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
   Tensor db;
   if (bias_gradient != nullptr)
     db = Tensor::zeros({qkv.size(3), qkv.size(1), qkv.size(1)}, qkv.dtype(), qkv.device());
   if (qkv.numel() > 0)
-    backward_op(qkv.device(), qkv.contiguous(), probabilities.contiguous(), y.contiguous(), grad.contiguous(),
-                result, db);
+    backward_op(qkv.device(), qkv.contiguous(), probabilities.contiguous(), grad.contiguous(), result, db);
   if (bias_gradient != nullptr) *bias_gradient = db;
   return result;
 }

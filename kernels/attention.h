@@ -17,9 +17,9 @@ struct AttentionResult {
 };
 /// Multi-head attention softmax(E^-1/2 · Q Kᵀ + bias + mask) V of qkv [B, L, 3, H, E], f32 or f64.
 AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities, const ScoreBias& added = {});
-/// Gradient of qkv [B, L, 3, H, E] from the forward's probabilities and y, and grad [B, L, H·E]. If
+/// Gradient of qkv [B, L, 3, H, E] from the forward's probabilities and grad [B, L, H·E]. If
 /// `bias_gradient` is given, it becomes that of the bias [H, L, L].
-Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
+Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad,
                           Tensor* bias_gradient = nullptr);
 
 }  // namespace gyre::kernels

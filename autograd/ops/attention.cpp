@@ -16,14 +16,12 @@ Variable attention(const Variable& qkv, const Variable& bias, const Tensor& mask
   kernels::AttentionResult result =
       kernels::attention_forward(qkv.data(), records, {bias.defined() ? bias.data() : Tensor(), mask});
   if (!records) return Variable(std::move(result.y));
-  SavedTensor saved_y(result.y);
   const bool need_bias = bias.defined() && bias.requires_grad();
   return make_result("attention", std::move(result.y), {qkv, bias},
                      [saved = SavedTensor(qkv.data()), probabilities = std::move(result.probabilities),
-                      saved_y = std::move(saved_y), need_bias](const Tensor& grad) -> Gradients {
+                      need_bias](const Tensor& grad) -> Gradients {
                        Tensor db;
-                       Tensor dx = kernels::attention_backward(saved.unpack("attention"), probabilities,
-                                                               saved_y.unpack("attention"), grad,
+                       Tensor dx = kernels::attention_backward(saved.unpack("attention"), probabilities, grad,
                                                                need_bias ? &db : nullptr);
                        return {std::move(dx), std::move(db)};
                      });

@@ -15,20 +15,26 @@
 namespace gyre::kernels::cpu {
 namespace {
 
-constexpr std::int64_t query_block = 32;  // queries whose scores are held at once in the forward
+constexpr std::int64_t query_block = 48;  // queries whose scores are worked on at once
+constexpr std::int64_t line = 64;         // bytes
 
-/// n rounded up to 64 bytes: whole vectors on every instruction set.
+/// n rounded up to `bytes`, a power of two.
 template <class T>
-constexpr std::int64_t padded(std::int64_t n) {
-  constexpr std::int64_t unit = 64 / static_cast<std::int64_t>(sizeof(T));
+constexpr std::int64_t padded(std::int64_t n, std::int64_t bytes = line) {
+  const std::int64_t unit = bytes / static_cast<std::int64_t>(sizeof(T));
   return (n + unit - 1) / unit * unit;
+}
+
+/// Elements of n columns in panels of two vectors: 128 bytes at most.
+template <class T>
+constexpr std::int64_t panelled(std::int64_t n) {
+  return padded<T>(n, 2 * line);
 }
 
 /// Distance of score rows: an odd number of cache lines, so that a column spreads over the cache's sets.
 template <class T>
 constexpr std::int64_t score_stride(std::int64_t n) {
-  return padded<T>(n) +
-         (padded<T>(n) * static_cast<std::int64_t>(sizeof(T)) / 64 % 2 == 0 ? padded<T>(1) : 0);
+  return padded<T>(n) + (padded<T>(n) / padded<T>(1) % 2 == 0 ? padded<T>(1) : 0);
 }
 
 /// One head of one image: q, k, v [length, width] with rows `stride` apart; y and grad rows lie y_stride
@@ -51,6 +57,7 @@ struct Head {
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/panel_product-inl.h"
 #include "kernels/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -58,135 +65,24 @@ namespace gyre::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Left factor: element (i, k) at data[i · row + k · column].
-template <class T>
-struct Left {
-  const T* data;
-  std::int64_t row, column;
-};
-
-/// Rows `stride` apart.
-template <class T>
-struct Rows {
-  T* data;
-  std::int64_t stride;
-};
-
-/// c [R, n] = alpha · a [R, depth] · b [depth, V vectors], n ≤ V vectors.
-template <int R, int V, class T>
-HWY_INLINE void product_tile(Left<T> a, Rows<const T> b, std::int64_t depth, T alpha, Rows<T> c,
-                             std::int64_t n) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = lane_count(d);
-  hn::Vec<decltype(d)> sum[R][V];
-  HWY_UNROLL(8)
-  for (int i = 0; i < R; ++i) {
-    sum[i][0] = hn::Zero(d);
-    if constexpr (V == 2) sum[i][1] = hn::Zero(d);
-  }
-  for (std::int64_t k = 0; k < depth; ++k) {
-    const auto b0 = hn::LoadU(d, b.data + k * b.stride);
-    const auto b1 = V == 2 ? hn::LoadU(d, b.data + k * b.stride + (V - 1) * lanes) : b0;
-    HWY_UNROLL(8)
-    for (int i = 0; i < R; ++i) {
-      const auto value = hn::Set(d, a.data[i * a.row + k * a.column]);
-      sum[i][0] = hn::MulAdd(value, b0, sum[i][0]);
-      if constexpr (V == 2) sum[i][1] = hn::MulAdd(value, b1, sum[i][1]);
-    }
-  }
-  const auto factor = hn::Set(d, alpha);
-  const bool whole = n == V * lanes;
-  HWY_UNROLL(8)
-  for (int i = 0; i < R; ++i) {
-    T* row = c.data + i * c.stride;
-    if constexpr (V == 2) hn::StoreU(hn::Mul(factor, sum[i][0]), d, row);
-    T* last = row + (V - 1) * lanes;
-    const auto value = hn::Mul(factor, sum[i][V - 1]);
-    if (whole) {
-      hn::StoreU(value, d, last);
-    } else {
-      store_part(value, d, last, n - (V - 1) * lanes);
-    }
-  }
-}
-
-/// All rows of one panel of at most V vectors.
-template <int V, class T>
-HWY_INLINE void product_panel(Left<T> a, Rows<const T> b, std::int64_t rows, std::int64_t depth, T alpha,
-                              Rows<T> c, std::int64_t n) {
-  const auto advance = [&](std::int64_t count) {
-    a.data += count * a.row;
-    c.data += count * c.stride;
-    rows -= count;
-  };
-  while (rows >= 8) product_tile<8, V>(a, b, depth, alpha, c, n), advance(8);
-  if (rows >= 4) product_tile<4, V>(a, b, depth, alpha, c, n), advance(4);
-  if (rows >= 2) product_tile<2, V>(a, b, depth, alpha, c, n), advance(2);
-  if (rows >= 1) product_tile<1, V>(a, b, depth, alpha, c, n);
-}
-
-/// c [rows, n] = alpha · a [rows, depth] · b [depth, n]; rows of b are readable to the end of their last
-/// vector.
-template <class T>
-HWY_NOINLINE void product(Left<T> a, Rows<const T> b, std::int64_t rows, std::int64_t depth, std::int64_t n,
-                          T alpha, Rows<T> c) {
-  const std::int64_t lanes = lane_count(hn::ScalableTag<T>());
-  for (std::int64_t j = 0; j < n;) {
-    const std::int64_t left = n - j;
-    const Rows<const T> panel{b.data + j, b.stride};
-    const Rows<T> out{c.data + j, c.stride};
-    if (left > lanes) {
-      product_panel<2>(a, panel, rows, depth, alpha, out, std::min(left, 2 * lanes));
-      j += 2 * lanes;
-    } else {
-      product_panel<1>(a, panel, rows, depth, alpha, out, left);
-      j += lanes;
-    }
-  }
-}
-
-/// to[0, n) = from[0, n), zeros up to `padding`, a multiple of the vector.
-template <class T>
-HWY_INLINE void copy_row(const T* from, T* to, std::int64_t n, std::int64_t padding) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = lane_count(d);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-  if (i < n) {
-    hn::StoreU(load_part(d, from + i, n - i), d, to + i);
-    i += lanes;
-  }
-  for (; i < padding; i += lanes) hn::StoreU(hn::Zero(d), d, to + i);
-}
-
-/// to[0, n) = from[0, n), where `from` is readable to the end of its last vector.
+/// row *= factor, and kept = row unless null; the row is readable to the end of its last vector.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void keep_row(D d, const T* from, T* to, std::int64_t n) {
-  const std::int64_t lanes = lane_count(d);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-  if (i < n) store_part(hn::LoadU(d, from + i), d, to + i, n - i);
-}
-
-/// to [rows, padded width] = from [rows, width], zeros beyond.
-template <class T>
-HWY_INLINE Rows<const T> pack(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t width,
-                              T* to) {
-  const std::int64_t to_stride = padded<T>(width);
-  for (std::int64_t i = 0; i < rows; ++i) copy_row(from + i * stride, to + i * to_stride, width, to_stride);
-  return {to, to_stride};
-}
-
-/// to [width, padded rows] = transpose of from [rows, width], zeros beyond.
-template <class T>
-HWY_INLINE Rows<const T> pack_transposed(const T* from, std::int64_t stride, std::int64_t rows,
-                                         std::int64_t width, T* to) {
-  const std::int64_t to_stride = padded<T>(rows);
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < width; ++j) to[j * to_stride + i] = from[i * stride + j];
-  for (std::int64_t j = 0; j < width; ++j)
-    std::fill(to + j * to_stride + rows, to + (j + 1) * to_stride, T(0));
-  return {to, to_stride};
+HWY_INLINE void finish_row(D d, T factor, T* row, T* kept, std::int64_t n) {
+  const std::int64_t lanes = lane_count(d), whole = n - n % lanes;
+  const auto f = hn::Set(d, factor);
+  if (kept == nullptr) {
+    for (std::int64_t i = 0; i < n; i += lanes) hn::StoreU(hn::Mul(f, hn::LoadU(d, row + i)), d, row + i);
+    return;
+  }
+  for (std::int64_t i = 0; i < whole; i += lanes) {
+    const auto value = hn::Mul(f, hn::LoadU(d, row + i));
+    hn::StoreU(value, d, row + i);
+    hn::StoreU(value, d, kept + i);
+  }
+  if (whole == n) return;
+  const auto value = hn::Mul(f, hn::LoadU(d, row + whole));
+  hn::StoreU(value, d, row + whole);
+  store_part(value, d, kept + whole, n - whole);
 }
 
 /// to[0, n) += from[0, n).
@@ -202,76 +98,78 @@ HWY_INLINE void forward_one(const Head<T>& h, T* y, T* probabilities) {
   const hn::ScalableTag<T> d;
   T* at = h.scratch;
   const auto keys = pack_transposed(h.k, h.stride, h.length, h.width, at);
-  at += h.width * padded<T>(h.length);
+  at += h.width * panelled<T>(h.length);
   const auto values = pack(h.v, h.stride, h.length, h.width, at);
-  at += h.length * padded<T>(h.width);
+  at += h.length * panelled<T>(h.width);
   const Rows<T> scores{at, score_stride<T>(h.length)};
   for (std::int64_t first = 0; first < h.length; first += query_block) {
     const std::int64_t count = std::min(query_block, h.length - first);
-    product<T>({h.q + first * h.stride, h.stride, 1}, keys, count, h.width, padded<T>(h.length), h.scale,
-               scores);
+    product<T>({h.q + first * h.stride, h.stride, 1}, keys, count, padded<T>(h.length), h.scale, scores);
     for (std::int64_t i = 0; i < count; ++i) {
       T* row = scores.data + i * scores.stride;
       if (h.bias != nullptr) add_row(h.bias + (first + i) * h.length, row, h.length);
       if (h.mask != nullptr) add_row(h.mask + (first + i) * h.length, row, h.length);
-      scale_row(d, T(1) / exponentiate_row(d, row, row, h.length).sum, row, h.length);
-      if (probabilities != nullptr) keep_row(d, row, probabilities + (first + i) * h.length, h.length);
+      const T sum = exponentiate_row(d, row, row, h.length).sum;
+      finish_row(d, T(1) / sum, row,
+                 probabilities == nullptr ? nullptr : probabilities + (first + i) * h.length, h.length);
     }
-    product<T>({scores.data, scores.stride, 1}, values, count, h.length, h.width, T(1),
+    product<T>({scores.data, scores.stride, 1}, values, count, h.width, T(1),
                {y + first * h.y_stride, h.y_stride});
   }
 }
 
-/// scores = p ∘ (scores - y · grad), row by row: the softmax's backward.
-template <class T>
-HWY_INLINE void score_gradient(const Head<T>& h, const T* p, const T* y, const T* grad, Rows<T> scores) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = lane_count(d);
-  for (std::int64_t i = 0; i < h.length; ++i, p += h.length, y += h.y_stride, grad += h.y_stride) {
-    auto dot = hn::Zero(d);
-    std::int64_t j = 0;
-    for (; j + lanes <= h.width; j += lanes)
-      dot = hn::MulAdd(hn::LoadU(d, y + j), hn::LoadU(d, grad + j), dot);
-    if (j < h.width)
-      dot = hn::MulAdd(load_part(d, y + j, h.width - j), load_part(d, grad + j, h.width - j), dot);
-    dot = hn::SumOfLanes(d, dot);
-    T* row = scores.data + i * scores.stride;
-    for (j = 0; j + lanes <= h.length; j += lanes)
-      hn::StoreU(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, row + j), dot)), d, row + j);
-    if (j < h.length)
-      hn::StoreU(hn::Mul(load_part(d, p + j, h.length - j), hn::Sub(hn::LoadU(d, row + j), dot)), d, row + j);
+/// row = p ∘ (row - p · row): the softmax's backward.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void score_gradient(D d, const T* p, T* row, std::int64_t n) {
+  const std::int64_t lanes = lane_count(d), whole = n - n % lanes;
+  auto dot = hn::Zero(d), other = dot;
+  std::int64_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes) {
+    dot = hn::MulAdd(hn::LoadU(d, p + j), hn::LoadU(d, row + j), dot);
+    other = hn::MulAdd(hn::LoadU(d, p + j + lanes), hn::LoadU(d, row + j + lanes), other);
   }
+  for (; j < whole; j += lanes) dot = hn::MulAdd(hn::LoadU(d, p + j), hn::LoadU(d, row + j), dot);
+  const auto last = load_part(d, p + whole, n - whole);  // zeros beyond n
+  if (whole < n) other = hn::MulAdd(last, hn::LoadU(d, row + whole), other);
+  dot = hn::SumOfLanes(d, hn::Add(dot, other));
+  for (j = 0; j < whole; j += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, row + j), dot)), d, row + j);
+  if (whole < n) hn::StoreU(hn::Mul(last, hn::Sub(hn::LoadU(d, row + whole), dot)), d, row + whole);
 }
 
 /// Adds the gradient of the scores to dbias, dense [length, length], unless null.
 template <class T>
-HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv,
-                             T* dbias) {
-  T* at = h.scratch;
-  const auto values = pack_transposed(h.v, h.stride, h.length, h.width, at);
-  at += h.width * padded<T>(h.length);
-  const Rows<T> scores{at, score_stride<T>(h.length)};
-  at += h.length * scores.stride;
-  // dP = dY Vᵀ, then dS in its place.
-  product<T>({grad, h.y_stride, 1}, values, h.length, h.width, padded<T>(h.length), T(1), scores);
-  score_gradient(h, p, y, grad, scores);
-  for (std::int64_t i = 0; dbias != nullptr && i < h.length; ++i)
-    add_row<T>(scores.data + i * scores.stride, dbias + i * h.length, h.length);
-  const auto keys = pack(h.k, h.stride, h.length, h.width, at);
-  product<T>({scores.data, scores.stride, 1}, keys, h.length, h.length, h.width, h.scale, {dq, h.stride});
-  const auto queries = pack(h.q, h.stride, h.length, h.width, at);
-  product<T>({scores.data, 1, scores.stride}, queries, h.length, h.length, h.width, h.scale, {dk, h.stride});
-  const auto outer = pack(grad, h.y_stride, h.length, h.width, at);
-  product<T>({p, 1, h.length}, outer, h.length, h.length, h.width, T(1), {dv, h.stride});
+HWY_INLINE void backward_one(const Head<T>& h, const T* p, const T* grad, T* dq, T* dk, T* dv, T* dbias) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t length = h.length, width = h.width;
+  T *left = h.scratch, *right = left + width * panelled<T>(length);
+  const Rows<T> scores{right + length * panelled<T>(width), score_stride<T>(length)};
+  const auto values = pack_transposed(h.v, h.stride, length, width, left);
+  const auto keys = pack(h.k, h.stride, length, width, right);
+  for (std::int64_t first = 0; first < length; first += query_block) {
+    const std::int64_t count = std::min(query_block, length - first);
+    const Rows<T> block{scores.data + first * scores.stride, scores.stride};
+    // dP = dY Vᵀ, then dS in its place.
+    product<T>({grad + first * h.y_stride, h.y_stride, 1}, values, count, padded<T>(length), T(1), block);
+    for (std::int64_t i = 0; i < count; ++i) {
+      T* row = block.data + i * block.stride;
+      score_gradient(d, p + (first + i) * length, row, length);
+      if (dbias != nullptr) add_row<T>(row, dbias + (first + i) * length, length);
+    }
+    product<T>({block.data, block.stride, 1}, keys, count, width, h.scale, {dq + first * h.stride, h.stride});
+  }
+  const auto queries = pack(h.q, h.stride, length, width, right);
+  product<T>({scores.data, 1, scores.stride}, queries, length, width, h.scale, {dk, h.stride});
+  const auto outer = pack(grad, h.y_stride, length, width, right);
+  product<T>({p, 1, length}, outer, length, width, T(1), {dv, h.stride});
 }
 
 #define GYRE_DEFINE(T, SUFFIX)                                                                            \
   void forward_##SUFFIX(const Head<T>& head, T* y, T* probabilities) {                                    \
     forward_one(head, y, probabilities);                                                                  \
   }                                                                                                       \
-  void backward_##SUFFIX(const Head<T>& head, const T* p, const T* y, const T* grad, T* dq, T* dk, T* dv, \
-                         T* dbias) {                                                                      \
-    backward_one(head, p, y, grad, dq, dk, dv, dbias);                                                    \
+  void backward_##SUFFIX(const Head<T>& head, const T* p, const T* grad, T* dq, T* dk, T* dv, T* dbias) { \
+    backward_one(head, p, grad, dq, dk, dv, dbias);                                                       \
   }
 GYRE_DEFINE(float, f32)
 GYRE_DEFINE(double, f64)
@@ -301,11 +199,10 @@ T* scratch(std::int64_t count) {
   return lines.data()->values;
 }
 
-/// Elements of scratch memory for one head: transposed and plain copies [length, width], and scores [length,
-/// length], all padded.
+/// Elements of scratch memory for one head: panels of two factors, and scores [length, length].
 template <class T>
 std::int64_t scratch_size(std::int64_t length, std::int64_t width) {
-  return width * padded<T>(length) + length * padded<T>(width) + length * score_stride<T>(length);
+  return width * panelled<T>(length) + length * panelled<T>(width) + length * score_stride<T>(length);
 }
 
 /// Head h of image b, without bias and mask.
@@ -377,14 +274,14 @@ void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Ten
   });
 }
 
-void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
-                        Tensor& result, Tensor& bias_gradient) {
+void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad, Tensor& result,
+                        Tensor& bias_gradient) {
   const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
   const std::int64_t row = heads * width, area = length * length;
   const bool with_bias = bias_gradient.defined();
   dispatch_floating(qkv.dtype(), "attention_backward", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(backward, T);
-    const T *data = qkv.data<T>(), *pp = probabilities.data<T>(), *py = y.data<T>(), *pg = grad.data<T>();
+    const T *data = qkv.data<T>(), *pp = probabilities.data<T>(), *pg = grad.data<T>();
     T* pr = result.mutable_data<T>();
     T* pb = with_bias ? bias_gradient.mutable_data<T>() : nullptr;
     // With a bias head by head, so that a task shares few with its neighbours; these wait in `shared`, in
@@ -398,8 +295,8 @@ void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Te
         const std::int64_t h = with_bias ? i / images : i % heads, b = with_bias ? i % images : i / heads;
         const std::int64_t offset = b * length * row + h * width;
         T* dq = pr + b * length * 3 * row + h * width;
-        run(head_of(qkv, data, b, h, memory), pp + (b * heads + h) * area, py + offset, pg + offset, dq,
-            dq + row, dq + 2 * row, with_bias ? sum.next() : nullptr);
+        run(head_of(qkv, data, b, h, memory), pp + (b * heads + h) * area, pg + offset, dq, dq + row,
+            dq + 2 * row, with_bias ? sum.next() : nullptr);
         if (!with_bias || (b + 1 < images && i + 1 < last)) continue;
         if (h * images >= first && b + 1 == images) {
           sum.take(pb + h * area);

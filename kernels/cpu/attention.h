@@ -6,9 +6,9 @@ namespace gyre::kernels::cpu {
 
 /// Dense qkv [B, L, 3, H, E], `added` dense, y [B, L, H·E]; probabilities dense [B, H, L, L] or undefined.
 void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Tensor& probabilities);
-/// Dense qkv, result [B, L, 3, H, E]; probabilities [B, H, L, L]; y, grad [B, L, H·E]; adds to bias_gradient
+/// Dense qkv, result [B, L, 3, H, E]; probabilities [B, H, L, L]; grad [B, L, H·E]; adds to bias_gradient
 /// [H, L, L], which may be undefined.
-void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& y, const Tensor& grad,
-                        Tensor& result, Tensor& bias_gradient);
+void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad, Tensor& result,
+                        Tensor& bias_gradient);
 
 }  // namespace gyre::kernels::cpu

@@ -63,7 +63,7 @@ HWY_INLINE void store_part(hn::Vec<D> v, D d, T* p, std::int64_t n) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   hn::BlendedStore(v, first_lanes(d, n), d, p);
 #else
-  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)] = {};
   hn::Store(v, d, lanes);
   for (std::int64_t i = 0; i < n; ++i) p[i] = lanes[i];
 #endif

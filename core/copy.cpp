@@ -8,6 +8,7 @@
 
 #include "core/half.h"
 #include "core/parallel.h"
+#include "core/profile.h"
 
 namespace gyre::detail {
 namespace {
@@ -214,6 +215,7 @@ void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_
   require<DTypeError>(to_dtype == from_dtype || size_of(to_dtype) != 2, "no conversion from {} to {}",
                       from_dtype, to_dtype);
   if (shape.numel() == 0) return;
+  const ProfileScope scope("copy");
   const Plan plan = make_plan(shape, to_strides, from_strides);
   switch (to_dtype) {
     case DType::f64: return run_from(plan, static_cast<double*>(to), from, from_dtype);

@@ -133,6 +133,7 @@ void EqPlanes::clear() {
 Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
                          const EqLinearOptions& options, EqPlanes* cache, Activation activation,
                          Tensor* pre_activation) {
+  const ProfileScope scope("eq_linear_forward");
   check(group, x, w);
   if (b.defined()) {
     require_same_device(x, b, "eq_linear bias");
@@ -154,6 +155,7 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                bool need_x, bool need_w, bool need_b, const EqLinearOptions& options,
                                EqPlanes* cache) {
+  const ProfileScope scope("eq_linear_backward");
   check(group, x, w);
   require_same_device(x, grad, "eq_linear gradient");
   require_same_dtype(x, grad, "eq_linear gradient");

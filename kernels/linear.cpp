@@ -47,6 +47,7 @@ int PackedWeight::builds() const { return cpu_->builds(); }
 void PackedWeight::clear() { cpu_->clear(); }
 
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedWeight* cache) {
+  const ProfileScope scope("linear_forward");
   require_operands(x, w, "linear");
   if (b.defined()) {
     require_same_device(x, b, "linear");
@@ -62,6 +63,7 @@ Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedW
 
 LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
                             bool need_b, PackedWeight* cache) {
+  const ProfileScope scope("linear_backward");
   require_operands(x, w, "linear_backward");
   require_same_device(x, grad, "linear_backward");
   require_same_dtype(x, grad, "linear_backward");

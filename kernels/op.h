@@ -4,6 +4,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/profile.h"
 
 namespace gyre::kernels {
 
@@ -23,6 +24,7 @@ class Op {
     const Function function = device.is_cuda() ? cuda_ : cpu_;
     require<DeviceError>(function != nullptr, "{} has no {} implementation", name_,
                          device.is_cuda() ? "CUDA" : "CPU");
+    const ProfileScope scope(name_);
     function(std::forward<Given>(args)...);
   }
 

@@ -5,43 +5,57 @@
 #include <vector>
 
 #include "bench/machine.h"
+#include "bench/op_layer.h"
+#include "bench/statistics.h"
 
 namespace gyre {
 
-/// `gyre bench op`: one linear layer, f32, forward and backward: standard (ordinary, oneDNN with packed
-/// weights), naive and flash EQ-Linear of equal total width.
+/// BenchOpOptions::products for the plain form of each group (c4: 6).
+inline constexpr int plain_products = -1;
+
+/// `gyre bench op`: one linear layer, f32: standard (ordinary, oneDNN with packed weights) and EQ-Linear of
+/// equal total width.
 struct BenchOpOptions {
-  std::string group = "c4";
+  std::vector<std::string> groups{"c4"};
   std::vector<std::int64_t> channels{16, 32, 64, 96, 128, 256, 512, 1024};  ///< per group element, in = out
+  std::vector<OpDirection> directions{OpDirection::forward, OpDirection::backward};
+  std::vector<std::string> impls{"naive", "flash"};  ///< backends beside standard
   std::int64_t rows = 4096;
-  int products = 0;      ///< of the flash form; 0: fewest
-  int rounds = 9;        ///< of each implementation, alternating
+  int products = 0;      ///< of the flash forms: 0 for the fewest, plain_products, or a count of every group
+  int runs = 1;          ///< over everything, one after the other
+  int rounds = 9;        ///< of each implementation in a run, alternating
   double seconds = 0.1;  ///< per round and implementation, at least one call
 };
 
 struct BenchOpRow {
-  std::string impl;       ///< standard | naive | flash
-  std::string kernel;     ///< what ran
-  std::string direction;  ///< forward | backward (dX, dW and db)
+  std::string group;
+  std::string impl;    ///< standard, or the backend asked for
+  std::string kernel;  ///< what ran
+  OpDirection direction = OpDirection::forward;
   std::int64_t channels = 0;
-  double ms_median = 0, ms_min = 0, ms_max = 0;
-  double gflops = 0;             ///< executed, without transforms, at the median time
-  double peak_fraction = 0;      ///< gflops / measured peak
-  double ratio_to_standard = 0;  ///< median over rounds of the ratio within a round; above 1 is faster
-  double rel_l2 =
-      0;  ///< of the outputs against f64 on at most 256 rows; backward: the largest of dX, dW and db
+  Timing ms;
+  double gflops = 0;         ///< executed, without transforms, at the median time
+  double peak_fraction = 0;  ///< gflops / measured peak
+  Ratio to_standard;
+  /// Of the results against f64: Y on at most 256 rows, gradients on all. NaN where not computed.
+  double rel_l2_y, rel_l2_dx, rel_l2_dw, rel_l2_db;
+  /// The largest of them.
+  double rel_l2() const;
 };
 
 struct BenchOpResult {
   Machine machine;
-  double peak_gflops = 0;
-  std::string group;
   std::int64_t rows = 0;
+  int runs = 0;
   std::vector<BenchOpRow> results;
 };
 
 /// Generating data and allocating are outside the timed part; packed weights and planes are built before it
 /// on both sides. Throws ValueError for options that do not fit.
 BenchOpResult bench_op(const BenchOpOptions& options);
+
+/// Products of the flash form that `products` (as in BenchOpOptions) means for `group`. Throws ValueError for
+/// a count that the group does not have.
+int products_of(const Group& group, int products);
 
 }  // namespace gyre

@@ -8,11 +8,19 @@
 
 #include <fmt/format.h>
 
+#include "bench/peak.h"
 #include "core/parallel.h"
+#include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/simd.h"
 
 namespace gyre {
 namespace {
+
+#ifdef __clang__
+constexpr const char* compiler = "clang++ " __clang_version__;
+#else
+constexpr const char* compiler = "g++ " __VERSION__;
+#endif
 
 /// The value of the first "key : value" line; empty if there is none.
 std::string_view find_value(std::string_view text, std::string_view key) {
@@ -44,8 +52,17 @@ Machine this_machine() {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   utsname system{};
   const bool known = uname(&system) == 0;
-  return {cpu_name(text, known ? system.machine : "unknown"), num_threads(),
-          std::string(name_of(kernels::cpu::simd()))};
+  Machine machine;
+  machine.cpu = cpu_name(text, known ? system.machine : "unknown");
+  machine.threads = num_threads();
+  machine.pinned = threads_pinned();
+  machine.simd = name_of(kernels::cpu::simd());
+  machine.peak_gflops = measure_peak_gflops();
+  machine.bandwidth_gbs = measure_bandwidth_gbs();
+  machine.dense_library = kernels::cpu::dense_library_version();
+  machine.highway = highway_version();
+  machine.compiler = compiler;
+  return machine;
 }
 
 }  // namespace gyre

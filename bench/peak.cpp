@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/tensor.h"
 #include "kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,14 +49,14 @@ HWY_EXPORT(burn);
 double measure_peak_gflops() {
   const int threads = num_threads();
   double best = 0;
-  for (int burst = 0; burst < 5; ++burst) {
+  for (int burst = 0; burst < 20; ++burst) {
     std::vector<double> done(static_cast<std::size_t>(threads));
     const auto start = std::chrono::steady_clock::now();
     parallel_for(0, threads, 1, [&](std::int64_t first, std::int64_t last) {
       volatile float keep = 0;
       for (std::int64_t i = first; i < last; ++i) {
         float sink = 0;
-        done[static_cast<std::size_t>(i)] = GYRE_CHOSEN(burn)(4'000'000, &sink);
+        done[static_cast<std::size_t>(i)] = GYRE_CHOSEN(burn)(2'000'000, &sink);
         keep = sink;
       }
       (void)keep;
@@ -67,6 +68,26 @@ double measure_peak_gflops() {
   }
   return best;
 }
+
+double measure_bandwidth_gbs() {
+  constexpr std::int64_t floats = 16 << 20;  // 64 MB each, several times any cache share of two cores
+  const Tensor source = Tensor::full({floats}, 1, DType::f32);
+  Tensor target = Tensor::empty({floats});
+  const float* from = source.data<float>();
+  float* to = target.mutable_data<float>();
+  double best = 0;
+  for (int pass = 0; pass < 6; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(0, floats, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) to[i] = from[i] + 1;
+    });
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, 1e-9 * 2 * sizeof(float) * floats / seconds);
+  }
+  return best;
+}
+
+std::string highway_version() { return fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH); }
 
 }  // namespace gyre
 #endif

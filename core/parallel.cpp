@@ -225,6 +225,8 @@ void pin_threads() {
       &cpus);
 }
 
+bool threads_pinned() { return pinned; }
+
 void unpin_this_thread() {
   if (pinned) bind_this_thread(allowed_cpus());
 }

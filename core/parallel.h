@@ -11,6 +11,7 @@ int num_threads();
 void set_num_threads(int count);
 /// Binds the loop threads to one core each. Off by default: ctest and several ranks share a machine.
 void pin_threads();
+bool threads_pinned();
 /// Undoes pinning for the calling thread: for loader workers, which must not sit on a compute core alone.
 void unpin_this_thread();
 /// Inside a parallel loop, where further loops run serially.

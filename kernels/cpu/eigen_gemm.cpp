@@ -1,6 +1,8 @@
 #define EIGEN_DONT_PARALLELIZE  // threads come from parallel_for
 #include "kernels/cpu/eigen_gemm.h"
 
+#include <fmt/format.h>
+
 #include <Eigen/Core>
 #include <algorithm>
 
@@ -62,5 +64,9 @@ void eigen_gemm(const GemmShape& shape, const T* a, const T* b, T* c, bool accum
 
 template void eigen_gemm(const GemmShape&, const float*, const float*, float*, bool, const float*);
 template void eigen_gemm(const GemmShape&, const double*, const double*, double*, bool, const double*);
+
+std::string eigen_version() {
+  return fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+}
 
 }  // namespace gyre::kernels::cpu

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/cpu/gemm_shape.h"
 
 namespace gyre::kernels::cpu {
@@ -8,5 +10,8 @@ namespace gyre::kernels::cpu {
 /// strides, parallel over the batch and blocks of rows, the same for every thread count.
 template <class T>
 void eigen_gemm(const GemmShape& shape, const T* a, const T* b, T* c, bool accumulate, const T* bias);
+
+/// "Eigen 3.4.0".
+std::string eigen_version();
 
 }  // namespace gyre::kernels::cpu

@@ -20,6 +20,8 @@ void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, 
 
 /// The library that multiplies: "onednn" or "eigen".
 std::string_view dense_library();
+/// "oneDNN 2.6.3".
+std::string dense_library_version();
 
 /// Name of what gemm_f32 runs for this product: "eigen", "sgemm" (of oneDNN), or oneDNN's own
 /// ("brg:avx512_core", "gemm:jit").

@@ -72,17 +72,86 @@ TEST(Json, EveryCommandPrintsItsKeys) {
   ASSERT_EQ(prediction.at("classes").size(), 4u);
   for (const json& c : prediction.at("classes"))
     EXPECT_THAT(keys(c), UnorderedElementsAre("index", "name", "probability"));
+}
 
-  const json bench = parsed({"bench", "train", yaml, "--rounds", "2", "--seconds", "0.01", "--json"});
-  EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "model", "images", "batch", "results"));
-  EXPECT_THAT(keys(bench.at("machine")), UnorderedElementsAre("cpu", "threads", "simd"));
-  EXPECT_EQ(bench.at("images"), folder.path().string());
-  EXPECT_EQ(bench.at("batch"), 20);
-  ASSERT_EQ(bench.at("results").size(), 3u);
-  for (const json& row : bench.at("results"))
-    EXPECT_THAT(keys(row),
-                UnorderedElementsAre("impl", "kernels", "images_per_s", "ms_per_step", "ms_min", "ms_max",
-                                     "ratio_to_standard", "ratio_to_naive", "peak_memory_mb"));
+constexpr auto machine_keys = [] {
+  return UnorderedElementsAre("cpu", "threads", "pinned", "simd", "peak_gflops", "bandwidth_gbs", "dense_library",
+                              "highway", "compiler");
+};
+
+TEST(Json, BenchOfModelsPrintsItsKeys) {
+  const test::TempFolder folder;
+  test::write_tiny_data(folder);
+  const std::string yaml =
+      folder.write("tiny.yaml", config_to_yaml(test::tiny_config(folder.path()))).string();
+  for (const char* command : {"train", "model"}) {
+    const json bench = parsed({"bench", command, yaml, "--rounds", "2", "--seconds", "0.01", "--json"});
+    EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "model", "images", "batch", "runs", "results"));
+    EXPECT_THAT(keys(bench.at("machine")), machine_keys());
+    EXPECT_EQ(bench.at("images"), folder.path().string());
+    EXPECT_EQ(bench.at("batch"), 20);
+    ASSERT_EQ(bench.at("results").size(), 3u);
+    for (const json& row : bench.at("results"))
+      EXPECT_THAT(keys(row), UnorderedElementsAre("impl", "kernels", "images_per_s", "ms_per_step", "ms_min",
+                                                  "ms_max", "ms_spread", "linear_share", "ratio_to_standard",
+                                                  "ratio_to_naive", "peak_memory_mb"));
+  }
+  const json more =
+      parsed({"bench", "train", "--model", "vit", "--image-size", "16", "--batch", "4", "--impl", "flash",
+              "--runs", "2", "--rounds", "1", "--seconds", "0.01", "--profile", "--json"});
+  EXPECT_EQ(more.at("model"), "vit");
+  EXPECT_EQ(more.at("images"), "random");
+  EXPECT_EQ(more.at("batch"), 4);
+  ASSERT_EQ(more.at("results").size(), 2u);
+  const json& flash = more.at("results")[1];
+  EXPECT_TRUE(flash.at("ratio_to_naive").is_null());
+  EXPECT_TRUE(flash.at("best_ratio_to_naive").is_null());
+  EXPECT_GE(flash.at("best_ratio_to_standard"), flash.at("ratio_to_standard"));
+  ASSERT_FALSE(flash.at("profile").empty());
+  for (const json& entry : flash.at("profile"))
+    EXPECT_THAT(keys(entry), UnorderedElementsAre("op", "calls_per_step", "ms_per_step"));
+}
+
+TEST(Json, BenchOfLayersPrintsItsKeys) {
+  const json bench =
+      parsed({"bench", "op", "--group", "c2,c4", "--channels", "3,8", "--rows", "20", "--direction",
+              "forward,dw", "--runs", "2", "--rounds", "2", "--seconds", "0.001", "--json"});
+  EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "runs", "results"));
+  EXPECT_THAT(keys(bench.at("machine")), machine_keys());
+  ASSERT_EQ(bench.at("results").size(), 2u * 2 * 2 * 3);
+  std::vector<std::string> expected{"op",
+                                    "group",
+                                    "impl",
+                                    "kernel",
+                                    "direction",
+                                    "channels_in",
+                                    "channels_out",
+                                    "rows",
+                                    "threads",
+                                    "dtype",
+                                    "ms_min",
+                                    "ms_max",
+                                    "ms_median",
+                                    "ms_spread",
+                                    "peak_fraction",
+                                    "gflops",
+                                    "rel_l2",
+                                    "ratio_to_standard",
+                                    "best_ratio_to_standard"};
+  for (const json& row : bench.at("results")) {
+    std::vector<std::string> own = expected;
+    if (row.at("direction") == "forward") {
+      own.push_back("rel_l2_y");
+    } else {
+      own.insert(own.end(), {"rel_l2_dw", "rel_l2_db"});
+    }
+    EXPECT_THAT(keys(row), testing::UnorderedElementsAreArray(own));
+    EXPECT_EQ(row.at("rows"), 20);
+    EXPECT_EQ(row.at("dtype"), "f32");
+    EXPECT_TRUE(row.at("rel_l2").is_number());
+  }
+  EXPECT_EQ(bench.at("results")[0].at("group"), "c2");
+  EXPECT_EQ(bench.at("results")[23].at("channels_in"), 8);
 }
 
 TEST(Json, ConfigurationHasTypedValues) {

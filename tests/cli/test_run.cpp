@@ -163,7 +163,10 @@ TEST_F(Run, TrainEvalPredict) {
 TEST_F(Run, TextForPeopleHasNoControlCharactersInAPipe) {
   for (const std::vector<std::string>& words :
        {train(), std::vector<std::string>{"eval", run_, "--rotations"},
-        std::vector<std::string>{"bench", "train", config_, "--rounds", "1", "--seconds", "0.01"}}) {
+        std::vector<std::string>{"bench", "op", "--channels", "4", "--rounds", "1", "--seconds", "0.001"},
+        std::vector<std::string>{"bench", "model", config_, "--rounds", "1", "--seconds", "0.01"},
+        std::vector<std::string>{"bench", "train", config_, "--rounds", "1", "--seconds", "0.01",
+                                 "--profile"}}) {
     const Outcome outcome = run_gyre(words);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.out, "");

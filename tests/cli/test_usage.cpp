@@ -43,6 +43,8 @@ TEST(Usage, EveryCommandExplainsItsOptionsWithDefaults) {
                                                                                        {"eval"},
                                                                                        {"predict"},
                                                                                        {"models"},
+                                                                                       {"bench", "op"},
+                                                                                       {"bench", "model"},
                                                                                        {"bench", "train"},
                                                                                        {"config"},
                                                                                        {"import"},
@@ -117,6 +119,16 @@ TEST(Usage, UnknownDevicesAndProductsAreWrongUse) {
   for (const char* device : {"gpu", "cuda:", "cuda:x", ""})
     expect_error({"train", yaml, std::string("--device=") + device}, "--device");
   expect_error({"bench", "op", "--products", "3"}, "--products: 3 is not one of 0, 5, 6 of group c4");
+  expect_error({"bench", "op", "--products", "all"}, "--products: 'all' is not a whole number");
+  expect_error({"bench", "op", "--group", "c4,c5"}, "--group: ");
+  expect_error({"bench", "op", "--channels", "16,"}, "--channels: '' is not a whole number");
+  expect_error({"bench", "op", "--direction", "fore"},
+               "--direction: 'fore' is not one of forward, backward, dx, dw");
+  expect_error({"bench", "op", "--impl", "naive,fast"}, "--impl: backend 'fast': expected auto, flash");
+  expect_error({"bench", "model", "--impl", ""}, "--impl: backend ''");
+  expect_error({"bench", "model", "--runs", "0"}, "--runs: 0 is out of range [1, 100]");
+  expect_error({"bench", "model", "--image-size", "big"}, "model.image_size");
+  expect_error({"bench", "train", "--model", "vit_tt"}, "model.name");
 }
 
 TEST(Usage, UnknownInstructionSetsAreWrongUseAndMissingOnesFailures) {

@@ -43,8 +43,9 @@ void add_eval_command(CLI::App& app, Action& action);
 void add_predict_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
-/// Below `bench`.
+// Below `bench`.
 void add_bench_op_command(CLI::App& bench, Action& action);
+void add_bench_model_commands(CLI::App& bench, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);

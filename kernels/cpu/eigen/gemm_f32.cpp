@@ -20,6 +20,8 @@ void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, 
 
 std::string_view dense_library() { return "eigen"; }
 
+std::string dense_library_version() { return eigen_version(); }
+
 std::string gemm_f32_kernel(const GemmShape& shape, bool, bool) {
   return shape.work() == 0 ? "none" : "eigen";
 }

@@ -89,6 +89,11 @@ void gemm_f32(const GemmShape& shape, const float* a, const float* b, float* c, 
 
 std::string_view dense_library() { return "onednn"; }
 
+std::string dense_library_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
 std::string gemm_f32_kernel(const GemmShape& shape, bool accumulate, bool bias) {
   if (shape.work() == 0) return "none";
   GemmShape s = canonical(shape);

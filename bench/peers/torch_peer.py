@@ -7,8 +7,8 @@ model: training step or inference of a ViT of the shape of gyre's vit (pre-norm,
 
 import argparse
 import json
-import statistics
-import time
+
+from timing import row, time_rounds
 
 
 def parse():
@@ -32,25 +32,6 @@ def parse():
         mode.add_argument("--rounds", type=int, default=9)
         mode.add_argument("--seconds", type=float, default=0.1)
     return parser.parse_args()
-
-
-def time_rounds(call, rounds, seconds):
-    """Milliseconds of one call in each of `rounds` measurements, after two calls that are not counted."""
-    call()
-    start = time.perf_counter()
-    call()
-    repeats = max(1, int(seconds / max(1e-6, time.perf_counter() - start)))
-    result = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        result.append(1e3 * (time.perf_counter() - start) / repeats)
-    return result
-
-
-def row(times, **names):
-    return {**names, "ms_median": statistics.median(times), "ms_min": min(times), "ms_max": max(times)}
 
 
 def measure_op(torch, options):
@@ -121,10 +102,10 @@ def make_vit(torch, options):
 
 def measure_model(torch, options):
     model = make_vit(torch, options)
-    settings = {"lr": 1e-6, "weight_decay": 0.05}
     shape = (options.batch, options.channels, options.image_size, options.image_size)
     images, labels = torch.randn(shape), torch.randint(options.classes, (options.batch,))
-    try:  # on the CPU since 2.3
+    settings = {"lr": 1e-6, "weight_decay": 0.05}
+    try:  # one kernel for all parameters, on the CPU since 2.3
         optimizer = torch.optim.AdamW(model.parameters(), fused=True, **settings)
     except (TypeError, RuntimeError):
         optimizer = torch.optim.AdamW(model.parameters(), **settings)
@@ -158,10 +139,9 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     measure = measure_op if options.mode == "op" else measure_model
-    blas = "MKL" if torch.backends.mkl.is_available() else "OpenBLAS or other"
+    blas = "MKL" if torch.backends.mkl.is_available() else "the BLAS of the system"
     print(json.dumps({
-        "library": f"PyTorch {torch.__version__}",
-        "blas": blas,
+        "library": f"PyTorch {torch.__version__.split('+')[0]} on {blas}",
         "threads": torch.get_num_threads(),
         "results": measure(torch, options),
     }))

@@ -75,8 +75,8 @@ TEST(Json, EveryCommandPrintsItsKeys) {
 }
 
 constexpr auto machine_keys = [] {
-  return UnorderedElementsAre("cpu", "threads", "pinned", "simd", "peak_gflops", "bandwidth_gbs", "dense_library",
-                              "highway", "compiler");
+  return UnorderedElementsAre("cpu", "threads", "pinned", "simd", "peak_gflops", "bandwidth_gbs",
+                              "dense_library", "highway", "compiler");
 };
 
 TEST(Json, BenchOfModelsPrintsItsKeys) {
@@ -97,8 +97,9 @@ TEST(Json, BenchOfModelsPrintsItsKeys) {
                                                   "ratio_to_naive", "peak_memory_mb"));
   }
   const json more =
-      parsed({"bench", "train", "--model", "vit", "--image-size", "16", "--batch", "4", "--impl", "flash",
-              "--runs", "2", "--rounds", "1", "--seconds", "0.01", "--profile", "--json"});
+      parsed({"bench",    "train", "--model",       "vit",    "--image-size", "16",     "--batch",
+              "4",        "--set", "model.depth=1", "--impl", "flash",        "--runs", "2",
+              "--rounds", "1",     "--seconds",     "0.01",   "--profile",    "--json"});
   EXPECT_EQ(more.at("model"), "vit");
   EXPECT_EQ(more.at("images"), "random");
   EXPECT_EQ(more.at("batch"), 4);

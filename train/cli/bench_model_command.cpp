@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 struct Options {
   CommonOptions common;
   std::string config;
-  std::vector<std::string> overrides;
+  std::vector<std::string> shorthands, overrides;  ///< of keys; the latter come last
   std::string impls = "naive,flash";
   bool profile = false;
   BenchModelOptions bench;
@@ -125,10 +125,12 @@ void print_text(const BenchModelResult& result, const Options& options) {
 
 int run(Options& options) {
   Config& config = options.bench.config;
+  std::vector<std::string> overrides = options.shorthands;
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   if (!options.config.empty()) {
-    config = load_config(options.config, options.overrides);
+    config = load_config(options.config, overrides);
   } else {
-    for (const std::string& text : options.overrides) apply_override(config, text);
+    for (const std::string& text : overrides) apply_override(config, text);
     options.bench.random_images = true;
   }
   options.bench.impls = parse_backends("--impl", options.impls);
@@ -143,12 +145,12 @@ int run(Options& options) {
   return success;
 }
 
-/// `name` stands for --set `key`, in the order given.
+/// `name` stands for --set `key`.
 void add_shorthand(CLI::App& command, const std::string& name, const std::string& key,
-                   std::vector<std::string>& overrides, const std::string& type) {
+                   std::vector<std::string>& shorthands, const std::string& type) {
   command
       .add_option_function<std::string>(
-          name, [&overrides, key](const std::string& text) { overrides.push_back(key + "=" + text); },
+          name, [&shorthands, key](const std::string& text) { shorthands.push_back(key + "=" + text); },
           fmt::format("short for --set {}={} (default: as configured)", key, type))
       ->type_name(type);
 }
@@ -163,9 +165,9 @@ void add_command(CLI::App& bench, Action& action, bool training) {
       ->add_option("CONFIG", options->config,
                    "YAML file, whose images are read (default: the default configuration, random images)")
       ->type_name("");
-  add_shorthand(*command, "--model", "model.name", options->overrides, "NAME");
-  add_shorthand(*command, "--image-size", "model.image_size", options->overrides, "N");
-  add_shorthand(*command, "--batch", "train.batch_size", options->overrides, "N");
+  add_shorthand(*command, "--model", "model.name", options->shorthands, "NAME");
+  add_shorthand(*command, "--image-size", "model.image_size", options->shorthands, "N");
+  add_shorthand(*command, "--batch", "train.batch_size", options->shorthands, "N");
   add_set_option(*command, options->overrides);
   command->add_option("--impl", options->impls, "EQ-Linear backends beside standard (default: naive,flash)")
       ->type_name("NAME,…");

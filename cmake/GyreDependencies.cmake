@@ -2,7 +2,9 @@
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(NOT GYRE_THREAD_POOL)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3 REQUIRED)
 if(GYRE_ONEDNN)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that gyre needs and the system lacks: packages.sh [build] [test] [data] [cross]
+# Installs the Debian packages that gyre needs and the system lacks: packages.sh [build] [test] [data] [cross] [fuzz]
 set -euo pipefail
 
 build="g++ cmake ninja-build libdnnl-dev libhwy-dev libeigen3-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev
@@ -8,6 +8,7 @@ test="libgtest-dev libgmock-dev ccache"
 data="dataset-fashion-mnist"
 cross="g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
        libgomp1:arm64"
+fuzz="clang"
 
 # Whether a package is there for this machine, or for the architecture that its name ends with.
 installed() {
@@ -20,8 +21,8 @@ installed() {
 missing=()
 for set in "${@:-build}"; do
   case "$set" in
-    build | test | data | cross) ;;
-    *) echo "packages.sh: unknown set '$set' (build, test, data, cross)" >&2; exit 2 ;;
+    build | test | data | cross | fuzz) ;;
+    *) echo "packages.sh: unknown set '$set' (build, test, data, cross, fuzz)" >&2; exit 2 ;;
   esac
   for package in ${!set}; do
     installed "$package" || missing+=("$package")

@@ -218,11 +218,8 @@ TensorMap export_weights(Model& model, Layout layout) {
 }
 
 ModelConfig config_in(ModelConfig config, Layout layout) {
-  if (layout != Layout::timm || !is_equivariant(config)) return config;
-  config.name = config.name.substr(std::string_view("eq_").size());
-  config.group = "c1";
-  config.pos_embed = "full";
-  return config;
+  const bool written_out = layout == Layout::timm && is_equivariant(config);
+  return written_out ? ordinary_twin(std::move(config)) : config;
 }
 
 std::optional<std::int64_t> classes_in(const TensorMap& file) {

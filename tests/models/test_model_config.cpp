@@ -1,5 +1,6 @@
 #include "models/model_config.h"
 
+#include "models/counting.h"
 #include "tests/layers/testing.h"
 
 namespace gyre {
@@ -340,6 +341,37 @@ TEST(ModelConfig, AcceptsEveryGroupWithAnImageAction) {
       config.given = {"group"};
       EXPECT_NO_THROW(validate(resolve(config))) << group << " " << positions;
     }
+  }
+}
+
+TEST(ModelConfig, TimmsNamesHaveTimmsParameters) {
+  // Counted by timm 1.0.31.
+  const std::vector<std::pair<const char*, std::int64_t>> timm = {
+      {"vit_tiny_patch16_224", 5717416},
+      {"vit_tiny_patch16_384", 5790376},
+      {"vit_small_patch16_224", 22050664},
+      {"vit_small_patch16_384", 22196584},
+      {"vit_small_patch32_224", 22878952},
+      {"vit_small_patch32_384", 22915432},
+      {"vit_base_patch8_224", 86576872},
+      {"vit_base_patch16_224", 86567656},
+      {"vit_base_patch16_384", 86859496},
+      {"vit_base_patch32_224", 88224232},
+      {"vit_base_patch32_384", 88297192},
+      {"vit_large_patch16_224", 304326632},
+      {"vit_large_patch16_384", 304715752},
+      {"vit_large_patch32_384", 306632680},
+      {"vit_huge_patch14_224", 632045800},
+      {"swin_tiny_patch4_window7_224", 28288354},
+      {"swin_small_patch4_window7_224", 49606258},
+      {"swin_base_patch4_window7_224", 87768224},
+      {"swin_base_patch4_window12_384", 87903584},
+      {"swin_large_patch4_window7_224", 196532476},
+      {"swin_large_patch4_window12_384", 196735516}};
+  for (const auto& [name, parameters] : timm) {
+    EXPECT_THAT(model_names(), Contains(name));
+    EXPECT_EQ(count_model(named(name)).parameters, parameters) << name;
+    EXPECT_EQ(resolve(named(name)).classes, 1000) << name;
   }
 }
 

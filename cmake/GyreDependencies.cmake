@@ -36,7 +36,8 @@ find_package(MPI QUIET COMPONENTS CXX)
 # Flags shared by everything we compile.
 add_library(gyre_flags INTERFACE)
 target_compile_options(gyre_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-stringop-overflow -Wno-restrict  # false alarms of g++ 12 inside fmt and std::string at -O3
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow$<SEMICOLON>-Wno-restrict>  # false alarms of g++ 12 inside fmt and std::string at -O3
   $<$<BOOL:${GYRE_WERROR}>:-Werror>)
 if(GYRE_SANITIZE)
   target_compile_options(gyre_flags INTERFACE -fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -35,10 +35,12 @@ def machine_line(machine):
           f"{machine['dense_library']}, Highway {machine['highway']}, {machine['compiler']}\n")
 
 
-def both(row, runs):
-    """The best run's median beside the plain one."""
-    plain = row["ratio_to_standard"]
-    return f"{row['best_ratio_to_standard']:.2f} ({plain:.2f})" if runs > 1 else f"{plain:.2f}"
+def both(row, runs, other="standard"):
+    """The median of all rounds, and in brackets the best run's."""
+    plain = row[f"ratio_to_{other}"]
+    if plain is None:
+        return "-"
+    return f"{plain:.2f} ({row[f'best_ratio_to_{other}']:.2f})" if runs > 1 else f"{plain:.2f}"
 
 
 def layer(options, simd=None, group="c4", impls="naive,flash", channels=None):
@@ -52,12 +54,12 @@ def layer(options, simd=None, group="c4", impls="naive,flash", channels=None):
     for direction in ("forward", "backward"):
         for impl in impls.split(","):
             rows.append([f"{direction}, {impl}"] + [both(found[direction, impl, c], options.runs) for c in widths])
-    for what, key, direction in (("standard, % of peak", "peak_fraction", "forward"),):
-        rows.append([what] + [f"{100 * found[direction, 'standard', c][key]:.0f}" for c in widths])
-        rows.append(["flash, % of peak"] + [f"{100 * found[direction, 'flash', c][key]:.0f}" for c in widths])
+    for direction in ("forward", "backward"):
+        share = [[100 * found[direction, impl, c]["peak_fraction"] for impl in ("flash", "standard")] for c in widths]
+        rows.append([f"{direction}, % of peak, flash / standard"] + ["{:.0f} / {:.0f}".format(*pair) for pair in share])
     for title, key, direction in (("Y", "rel_l2_y", "forward"), ("dX", "rel_l2_dx", "backward"),
                                   ("dW", "rel_l2_dw", "backward")):
-        errors = [(found[direction, impl, c][key] * 1e7 for impl in ("flash", "standard")) for c in widths]
+        errors = [[found[direction, impl, c][key] * 1e7 for impl in ("flash", "standard")] for c in widths]
         rows.append([f"rel-L2 of {title}, flash / standard (1e-7)"]
                     + ["{:.1f} / {:.1f}".format(*pair) for pair in errors])
     table(["C = D per group element"] + widths, rows)
@@ -88,10 +90,9 @@ def roofline(options):
 
 def model_rows(answer, title):
     for row in answer["results"]:
-        naive = row["ratio_to_naive"]
-        yield [title, row["impl"], f"{row['ms_per_step']:.4g}", f"{row['images_per_s']:.4g}",
-               f"{100 * row['linear_share']:.0f} %", both(row, answer["runs"]),
-               "-" if naive is None else f"{row.get('best_ratio_to_naive', naive):.2f} ({naive:.2f})",
+        runs = answer["runs"]
+        yield [title, row["impl"], f"{row['ms_per_step']:.4g}", f"{row['images_per_s']:,.0f}",
+               f"{100 * row['linear_share']:.0f} %", both(row, runs), both(row, runs, "naive"),
                f"{row['peak_memory_mb']:.0f} MB"]
 
 

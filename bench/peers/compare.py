@@ -38,11 +38,13 @@ class Peer:
         does not take on processors younger than itself: the fastest by a short trial."""
         bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"}
         cores = [{}, {"OPENBLAS_CORETYPE": "SkylakeX"}] if "avx512f" in processor_flags() else [{}]
-        trial = ["op", "--widths", "1024", "--rows", "2048", "--rounds", "3", "--seconds", "0.05"]
+        trial = ["op", "--widths", "128,1024", "--rows", "2048", "--rounds", "5", "--seconds", "0.03"]
         best = None
-        for settings in ({**b, **c} for b in (bound, {}) for c in cores):
+        for settings in ({**b, **c} for c in cores for b in (bound, {})):
+            if "MKL" in self.library and "OPENBLAS_CORETYPE" in settings:
+                continue
             answer = self.run(trial, settings)
-            time = sum(result["ms_median"] for result in answer["results"])
+            time = statistics.geometric_mean(result["ms_min"] for result in answer["results"])
             if best is None or time < 0.98 * best:
                 best, self.settings, self.library = time, settings, answer["library"]
 
@@ -60,7 +62,10 @@ class Missing(Exception):
 
 
 def run_json(command, environment):
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Missing(f"{command[0]} does not start: {error.strerror}") from error
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines() or ["no message"]
         raise Missing(f"{command[0]} failed: {lines[-1]}")
@@ -151,16 +156,17 @@ def print_text(options, machine, peers, results):
     for peer in peers:
         words = " ".join(f"{k}={v}" for k, v in peer.settings.items()) or "threads free"
         print(f"{peer.title:<8} {peer.library} ({words})")
-    names = list(results[0]["ms"]) if results else []
-    first = f"{'way':<9} {'channels':>8}" if options.what == "op" else f"{'ViT-T':<9} {'batch':>8}"
-    ratios = list(results[0]["ratios"]) if results else []
-    print(f"\nms        {'':8} " + " ".join(f"{name:>12}" for name in names) + "   time of the peer / gyre's")
-    print(first + " " + " ".join(f"{'':>12}" for _ in names) + "   " + "  ".join(ratios))
+    layer = options.what == "op"
+    names = list(results[0]["ms"])
+    ratios = list(results[0]["ratios"])
+    titles = [*ratios, *(["flash_to_best_dense"] if layer else [])]
+    print(f"\n{'way':<9} {'channels' if layer else 'batch':>8} " + " ".join(f"{name + ' ms':>12}" for name in names)
+          + "   " + "  ".join(titles))
     for result in results:
-        label = (f"{result['direction']:<9} {result['channels']:>8}" if options.what == "op"
-                 else f"{result['pass']:<9} {result['batch']:>8}")
-        print(label + " " + " ".join(f"{result['ms'][name]:>12.3f}" for name in names) + "   "
-              + "  ".join(f"{result['ratios'][name]:>{len(name) - 1}.2f}x" for name in ratios))
+        values = [*(result["ratios"][name] for name in ratios), *([result["flash_to_best_dense"]] if layer else [])]
+        print(f"{result['direction' if layer else 'pass']:<9} {result['channels' if layer else 'batch']:>8} "
+              + " ".join(f"{result['ms'][name]:>12.3f}" for name in names) + "   "
+              + "  ".join(f"{value:>{len(title) - 1}.2f}x" for title, value in zip(titles, values)))
     print("\nstandard_to_torch: PyTorch's time over that of gyre's ordinary layer or model, above 1 gyre is faster;")
     print("each in its own process, in turn; packing of weights is outside gyre's time, peers take them as they are")
 

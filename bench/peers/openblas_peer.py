@@ -26,6 +26,13 @@ def load(path):
     return library
 
 
+def name_of(library):
+    """"OpenBLAS 0.3.21 (SkylakeX)", with the processor whose kernels it takes."""
+    library.openblas_get_config.restype = library.openblas_get_corename.restype = ctypes.c_char_p
+    version = library.openblas_get_config().decode().split()[1]
+    return f"OpenBLAS {version} ({library.openblas_get_corename().decode()})"
+
+
 def matrix(rows, columns, seed):
     """Random values, a block of them repeated."""
     block = [random.Random(seed).gauss(0, 1) for _ in range(4093)]
@@ -74,10 +81,8 @@ def main():
         for direction, call in (("forward", forward), ("backward", backward)):
             times = time_rounds(call, options.rounds, options.seconds)
             results.append(row(times, op="linear", width=width, rows=n, direction=direction))
-    library.openblas_get_config.restype = library.openblas_get_corename.restype = ctypes.c_char_p
-    version = library.openblas_get_config().decode().split()[1]
     print(json.dumps({
-        "library": f"OpenBLAS {version} ({library.openblas_get_corename().decode()})",
+        "library": name_of(library),
         "threads": library.openblas_get_num_threads(),
         "results": results,
     }))

@@ -6,8 +6,10 @@ model: training step or inference of a ViT of the shape of gyre's vit (pre-norm,
 """
 
 import argparse
+import ctypes
 import json
 
+import openblas_peer
 from timing import row, time_rounds
 
 
@@ -130,6 +132,19 @@ def measure_model(torch, options):
     return [{**result, "images_per_s": 1e3 * options.batch / result["ms_median"]}]
 
 
+def blas_of(torch):
+    """What multiplies matrices: MKL where it is built in, else the library that the system has loaded."""
+    if torch.backends.mkl.is_available():
+        return "MKL"
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        paths = {line.split()[-1] for line in file if "blas" in line}
+    for path in sorted(paths):
+        library = ctypes.CDLL(path)
+        if hasattr(library, "openblas_get_config"):
+            return openblas_peer.name_of(library)
+    return "another BLAS"
+
+
 def main():
     options = parse()
     try:
@@ -139,9 +154,8 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     measure = measure_op if options.mode == "op" else measure_model
-    blas = "MKL" if torch.backends.mkl.is_available() else "the BLAS of the system"
     print(json.dumps({
-        "library": f"PyTorch {torch.__version__.split('+')[0]} on {blas}",
+        "library": f"PyTorch {torch.__version__.split('+')[0]} on {blas_of(torch)}",
         "threads": torch.get_num_threads(),
         "results": measure(torch, options),
     }))

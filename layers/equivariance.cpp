@@ -8,9 +8,7 @@
 
 namespace gyre {
 
-namespace {
-
-EquivarianceError compare(int element, const Tensor& value, const Tensor& reference) {
+EquivarianceError equivariance_error(int element, const Tensor& value, const Tensor& reference) {
   require_shape(value, reference.shape(), "check_equivariance");
   const std::vector<double> a = value.to_vector();
   const std::vector<double> b = reference.to_vector();
@@ -28,8 +26,6 @@ EquivarianceError compare(int element, const Tensor& value, const Tensor& refere
   }
   return {element, difference / magnitude, std::sqrt(difference2 / magnitude2)};
 }
-
-}  // namespace
 
 Tensor act(const Group& group, int g, const Tensor& x, const Meaning& meaning) {
   switch (meaning.kind) {
@@ -49,7 +45,7 @@ std::vector<EquivarianceError> check_equivariance(const std::function<Tensor(con
   const Tensor y = f(x);
   std::vector<EquivarianceError> errors;
   for (int g = 0; g < group.order(); ++g)
-    errors.push_back(compare(g, f(act(group, g, x, input)), act(group, g, y, output)));
+    errors.push_back(equivariance_error(g, f(act(group, g, x, input)), act(group, g, y, output)));
   return errors;
 }
 

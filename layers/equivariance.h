@@ -37,6 +37,9 @@ struct EquivarianceError {
   double rel_l2 = 0;  ///< ‖f(gx) - g f(x)‖ / ‖g f(x)‖
 };
 
+/// f(g·x) against g·f(x).
+EquivarianceError equivariance_error(int element, const Tensor& value, const Tensor& reference);
+
 /// One entry per element of the group, the unit included. The errors are taken in f64, `f` runs in the type
 /// of `x`.
 std::vector<EquivarianceError> check_equivariance(const std::function<Tensor(const Tensor&)>& f,

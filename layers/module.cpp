@@ -11,7 +11,22 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix + "." + name;
 }
 
+thread_local ForwardObserver* current_observer = nullptr;
+
 }  // namespace
+
+ForwardObserver::ForwardObserver(Callback callback)
+    : callback_(std::move(callback)), outer_(current_observer) {
+  current_observer = this;
+}
+
+ForwardObserver::~ForwardObserver() { current_observer = outer_; }
+
+Variable Module::operator()(const Variable& x) {
+  Variable y = forward(x);
+  if (const ForwardObserver* observer = current_observer) observer->callback_(*this, x, y);
+  return y;
+}
 
 std::vector<Module::NamedParameter> Module::parameters() {
   std::vector<NamedParameter> all;

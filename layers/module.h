@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ class Module {
   Module& operator=(const Module&) = delete;
 
   virtual Variable forward(const Variable& x) = 0;
-  Variable operator()(const Variable& x) { return forward(x); }
+  /// forward(), seen by the ForwardObserver of the thread.
+  Variable operator()(const Variable& x);
   /// One word for tables and messages: "Linear", "EqLinear".
   virtual std::string_view kind() const = 0;
   /// Shapes and settings in one line, for `gyre models NAME`.
@@ -88,6 +90,22 @@ class Module {
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   std::vector<std::pair<std::string, std::unique_ptr<Parameter>>> parameters_;
   bool training_ = true;
+};
+
+/// While alive, is told of every call of a module on this thread, after it: what goes in and what comes out.
+/// Children come before their parents. Scopes nest; the innermost counts.
+class ForwardObserver {
+ public:
+  using Callback = std::function<void(Module& module, const Variable& x, const Variable& y)>;
+  explicit ForwardObserver(Callback callback);
+  ~ForwardObserver();
+  ForwardObserver(const ForwardObserver&) = delete;
+  ForwardObserver& operator=(const ForwardObserver&) = delete;
+
+ private:
+  friend class Module;
+  Callback callback_;
+  ForwardObserver* outer_;
 };
 
 }  // namespace gyre

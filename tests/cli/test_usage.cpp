@@ -33,7 +33,8 @@ TEST(Usage, VersionAndHelp) {
   const Outcome help = run_gyre({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"train", "eval", "predict", "models", "bench", "config", "import", "export"}) {
+  for (const char* command :
+       {"train", "eval", "predict", "models", "verify", "bench", "config", "import", "export"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + command + " "));
   }
 }

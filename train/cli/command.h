@@ -42,6 +42,7 @@ void add_train_command(CLI::App& app, Action& action);
 void add_eval_command(CLI::App& app, Action& action);
 void add_predict_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
+void add_verify_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 // Below `bench`.
 void add_bench_op_command(CLI::App& bench, Action& action);

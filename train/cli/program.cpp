@@ -68,6 +68,7 @@ int run_program(int argc, char** argv) {
   add_eval_command(app, action);
   add_predict_command(app, action);
   add_models_command(app, action);
+  add_verify_command(app, action);
   add_bench_command(app, action);
   add_config_command(app, action);
   add_import_command(app, action);

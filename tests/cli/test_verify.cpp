@@ -110,7 +110,7 @@ TEST(VerifyCommand, TakesCheckpointsRunsAndFiles) {
 TEST(VerifyCommand, WrongUse) {
   const Outcome unknown = verify({"eq_vit_x"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("unknown model \"eq_vit_x\", did you mean \"eq_vit\"?"));
+  EXPECT_THAT(unknown.err, HasSubstr("unknown model \"eq_vit_x\", did you mean \"eq_vit_t\"?"));
   const Outcome missing = verify({"runs/none"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err, HasSubstr("runs/none: does not exist"));

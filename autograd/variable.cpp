@@ -35,6 +35,15 @@ void Variable::set_data(Tensor data) {
 
 bool Variable::requires_grad() const { return defined() && state_->requires_grad; }
 
+void Variable::set_requires_grad(bool on) {
+  require(defined(), "set_requires_grad on an undefined variable");
+  require(is_leaf(), "set_requires_grad takes a leaf, not the result of {}",
+          is_leaf() ? "" : state_->node->name);
+  require<DTypeError>(!on || is_floating(dtype()), "{} data has no gradient", dtype());
+  state_->requires_grad = on;
+  if (!on) zero_grad();
+}
+
 bool Variable::is_leaf() const { return defined() && state_->node == nullptr; }
 
 const Tensor& Variable::grad() const {

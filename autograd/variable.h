@@ -35,6 +35,8 @@ class Variable {
   Device device() const { return data().device(); }
 
   bool requires_grad() const;
+  /// Of a leaf of floating type: whether later graphs reach it. Drops the gradient when turned off.
+  void set_requires_grad(bool on);
   bool is_leaf() const;
   /// Accumulated gradient of a leaf; undefined before the first backward.
   const Tensor& grad() const;

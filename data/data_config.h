@@ -16,9 +16,10 @@ struct AugmentConfig {
 /// Where images come from and how they reach the model.
 struct DataConfig {
   std::string dataset = "fashion_mnist";  ///< fashion_mnist | idx | image_folder
-  std::string path;             ///< folder; empty = /usr/share/datasets/fashion-mnist for fashion_mnist
-  int classes = 0;              ///< 0 = the dataset's own count
-  std::int64_t holdout = 5000;  ///< images taken from the training set to choose the best checkpoint
+  std::string path;                 ///< folder; empty = /usr/share/datasets/fashion-mnist for fashion_mnist
+  int classes = 0;                  ///< 0 = the dataset's own count
+  std::vector<std::string> select;  ///< names or numbers of the classes to keep, in this order; empty: all
+  std::int64_t holdout = 5000;      ///< images taken from the training set to choose the best checkpoint
   int image_size = 0;  ///< side that pictures are resized to; 0 = the dataset's own, for image_folder pad_to
   int pad_to = 32;     ///< side after symmetric zero padding; 0 = none; not for image_folder
   std::vector<double> mean, std;  ///< per channel, in [0, 1] units; empty = the dataset's own

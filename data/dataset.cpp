@@ -16,9 +16,13 @@ Subset::Subset(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t>
                         dataset_->name(), i, dataset_->size() - 1);
 }
 
-Sample Subset::get(std::int64_t i) const {
+Sample Subset::get(std::int64_t i) const { return dataset_->get(index(i)); }
+
+std::int64_t Subset::label(std::int64_t i) const { return dataset_->label(index(i)); }
+
+std::int64_t Subset::index(std::int64_t i) const {
   require<ValueError>(i >= 0 && i < size(), "{}: sample {} of a subset of {}", name(), i, size());
-  return dataset_->get(indices_[static_cast<std::size_t>(i)]);
+  return indices_[static_cast<std::size_t>(i)];
 }
 
 std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split_holdout(

@@ -24,6 +24,8 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   /// Sample `i` of 0..size()-1. The image may be a view of shared memory: read only.
   virtual Sample get(std::int64_t i) const = 0;
+  /// The class of sample `i`; sets of files know it without reading the image.
+  virtual std::int64_t label(std::int64_t i) const { return get(i).label; }
   virtual int channels() const = 0;
   /// Side of the images if all are squares of one size, else 0.
   virtual int image_size() const = 0;
@@ -40,6 +42,7 @@ class Subset : public Dataset {
   Subset(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> indices);
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
   Sample get(std::int64_t i) const override;
+  std::int64_t label(std::int64_t i) const override;
   int channels() const override { return dataset_->channels(); }
   int image_size() const override { return dataset_->image_size(); }
   const std::vector<std::string>& class_names() const override { return dataset_->class_names(); }
@@ -47,6 +50,8 @@ class Subset : public Dataset {
   const std::vector<std::int64_t>& indices() const { return indices_; }
 
  private:
+  std::int64_t index(std::int64_t i) const;
+
   std::shared_ptr<const Dataset> dataset_;
   std::vector<std::int64_t> indices_;
 };

@@ -156,8 +156,13 @@ IdxDataset::IdxDataset(const fs::path& folder, std::string_view split, std::stri
 }
 
 Sample IdxDataset::get(std::int64_t i) const {
+  const std::int64_t own = label(i);
+  return {images_.slice(0, i, i + 1), own};
+}
+
+std::int64_t IdxDataset::label(std::int64_t i) const {
   require<ValueError>(i >= 0 && i < size(), "{}: sample {} of {}", name_, i, size());
-  return {images_.slice(0, i, i + 1), labels_.data<std::uint8_t>()[i]};
+  return labels_.data<std::uint8_t>()[i];
 }
 
 int IdxDataset::image_size() const {

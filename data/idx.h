@@ -29,6 +29,7 @@ class IdxDataset : public Dataset {
              int classes = 0, std::vector<std::string> class_names = {});
   std::int64_t size() const override { return images_.size(0); }
   Sample get(std::int64_t i) const override;
+  std::int64_t label(std::int64_t i) const override;
   int channels() const override { return 1; }
   int image_size() const override;
   const std::vector<std::string>& class_names() const override { return class_names_; }

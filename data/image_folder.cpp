@@ -53,14 +53,16 @@ ImageFolder::ImageFolder(const fs::path& folder) : folder_(folder) {
   require<FileError>(empty.empty(), "{}: class folders without images: {}", folder.string(), empty);
 }
 
-fs::path ImageFolder::path(std::int64_t i) const {
+const ImageFolder::File& ImageFolder::file(std::int64_t i) const {
   require<ValueError>(i >= 0 && i < size(), "{}: sample {} of {}", name(), i, size());
-  const File& file = files_[static_cast<std::size_t>(i)];
-  return folder_ / class_names_[static_cast<std::size_t>(file.label)] / file.name;
+  return files_[static_cast<std::size_t>(i)];
 }
 
-Sample ImageFolder::get(std::int64_t i) const {
-  return {load_image(path(i)), files_[static_cast<std::size_t>(i)].label};
+fs::path ImageFolder::path(std::int64_t i) const {
+  const File& own = file(i);
+  return folder_ / class_names_[static_cast<std::size_t>(own.label)] / own.name;
 }
+
+Sample ImageFolder::get(std::int64_t i) const { return {load_image(path(i)), label(i)}; }
 
 }  // namespace gyre

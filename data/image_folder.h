@@ -19,6 +19,7 @@ class ImageFolder : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   /// FileError naming the file if it cannot be decoded.
   Sample get(std::int64_t i) const override;
+  std::int64_t label(std::int64_t i) const override { return file(i).label; }
   int channels() const override { return 3; }
   int image_size() const override { return 0; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
@@ -30,6 +31,8 @@ class ImageFolder : public Dataset {
     std::string name;
     std::int64_t label;
   };
+  const File& file(std::int64_t i) const;
+
   std::filesystem::path folder_;
   std::vector<std::string> class_names_;
   std::vector<File> files_;

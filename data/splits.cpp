@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/class_selection.h"
 #include "data/fashion_mnist.h"
 #include "data/idx.h"
 #include "data/image_folder.h"
@@ -95,6 +96,9 @@ DataSplits open_data(const DataConfig& config, std::uint64_t seed) {
   else
     throw ValueError(
         fmt::format("data.dataset \"{}\"; allowed are fashion_mnist, idx and image_folder", config.dataset));
+
+  if (!config.select.empty())
+    sets = {select_classes(sets.first, config.select), select_classes(sets.second, config.select)};
 
   DataSplits splits;
   splits.preprocessing = preprocessing_of(config, *sets.first);

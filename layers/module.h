@@ -17,7 +17,8 @@ namespace gyre {
 struct Parameter {
   Variable variable;
   bool decay =
-      true;  ///< weight decay applies; false for 1-D tensors, biases, position tables and class tokens
+      true;         ///< weight decay applies; false for 1-D tensors, biases, position tables and class tokens
+  double rate = 1;  ///< times the learning rate: layer-wise decay
 };
 
 /// A node of the layer tree: owns its children and parameters; names join with dots

@@ -62,8 +62,9 @@ void check_image(const ModelConfig& config) {
   require<ShapeError>(
       size % patch == 0,
       "model.patch_size: {}x{} image with patch {} leaves a remainder of {}; legal patch sizes "
-      "nearby: {}",
-      size, size, patch, size % patch, nearby(patch, size, [&](std::int64_t p) { return size % p == 0; }));
+      "nearby: {}; image sizes: {}",
+      size, size, patch, size % patch, nearby(patch, size, [&](std::int64_t p) { return size % p == 0; }),
+      nearby(size, 16384, [&](std::int64_t s) { return s % patch == 0; }));
 }
 
 void check_width(const ModelConfig& config) {

@@ -112,6 +112,7 @@ Config read_config(std::string_view text, const std::string& origin, std::span<c
   read_section(config, "", *root, root->line, [&](int line) { return fmt::format("{}:{}", origin, line); });
   require_one_length(config, *root, origin);
   for (const std::string& override_text : overrides) apply_override(config, override_text);
+  if (!config.finetune.checkpoint.empty()) return config;
   try {
     config.model = resolve(config.model);
   } catch (const Error& error) {
@@ -149,6 +150,7 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
     throw ConfigError(error.what());
   }
   Config config = read_config(text, path.string(), overrides);
+  if (!config.finetune.checkpoint.empty()) return config;
   try {
     validate(config.model);
   } catch (const Error& error) {

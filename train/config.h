@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "data/data_config.h"
@@ -59,6 +60,15 @@ struct CheckpointConfig {
   bool keep_epochs = false;       ///< every checkpoint stays, not only last and best
 };
 
+/// What a run takes over from a checkpoint, and how it treats it.
+struct FinetuneConfig {
+  std::string checkpoint;           ///< path as find_checkpoint takes it; empty: weights from scratch
+  std::string weights = "ema";      ///< ema | raw
+  std::string head = "auto";        ///< auto | keep | new
+  double layer_decay = 1;           ///< in (0, 1]; see scale_rates
+  std::vector<std::string> freeze;  ///< see freeze_parameters
+};
+
 /// Everything a run is made of; one section per member.
 struct Config {
   ModelConfig model;
@@ -67,11 +77,13 @@ struct Config {
   ScheduleConfig schedule;
   TrainConfig train;
   CheckpointConfig checkpoint;
+  FinetuneConfig finetune;
 };
 
 /// Reads a YAML file, then applies `overrides` ("section.key=value") in order. ConfigError for anything that
 /// is missing, unknown, given twice, of the wrong type or out of range, and for both train.time_budget and
-/// train.epochs in one file without train.updates.
+/// train.epochs in one file without train.updates. With finetune.checkpoint the model section is left as
+/// given, neither resolved nor checked: the checkpoint decides the rest.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 /// The same from text; `origin` stands for the file in errors.
 Config parse_config(std::string_view text, const std::string& origin);

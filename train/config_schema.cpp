@@ -86,6 +86,8 @@ void add_data(std::vector<ConfigField>& fields) {
       .choice("dataset", &S::dataset, {"fashion_mnist", "idx", "image_folder"}, "kind of data")
       .text("path", &S::path, "folder", "where it lies; empty: where Debian's dataset-fashion-mnist puts it")
       .number("classes", &S::classes, Count{0, 1'000'000}, "0: as many as the data has")
+      .texts("select", &S::select, "list of names or numbers",
+             "classes to keep, renumbered in this order; empty: all")
       .number("holdout", &S::holdout, Integers{0, 1'000 * million},
               "training images set aside to choose the best checkpoint")
       .number("image_size", &S::image_size, Count{0, 65536},
@@ -178,6 +180,21 @@ void add_checkpoint(std::vector<ConfigField>& fields) {
       .flag("keep_epochs", &S::keep_epochs, "keep every checkpoint, not only last and best");
 }
 
+void add_finetune(std::vector<ConfigField>& fields) {
+  using S = FinetuneConfig;
+  Section(
+      fields, "finetune", [](auto& c) -> auto& { return c.finetune; })
+      .text("checkpoint", &S::checkpoint, "checkpoint or run directory",
+            "whose weights and model settings the run takes over, as gyre finetune sets it; empty: none")
+      .choice("weights", &S::weights, {"ema", "raw"}, "of that checkpoint: averaged or raw")
+      .choice("head", &S::head, {"auto", "keep", "new"},
+              "classifier of that checkpoint; auto: new where the classes differ")
+      .number("layer_decay", &S::layer_decay, Reals{.low = 0, .high = 1, .open_low = true},
+              "learning rate of each block relative to the one behind it; the head has the full rate")
+      .texts("freeze", &S::freeze, "list of patterns",
+             "parameters that are not trained, such as [patch_embed, blocks.?.attn.*]");
+}
+
 }  // namespace
 
 const std::string& scalar_text(const YamlNode& node) {
@@ -198,13 +215,17 @@ std::string quote(std::string_view text) {
   if (!text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), plain) && !word) {
     return std::string(text);
   }
+  return in_quotes(text);
+}
+
+std::string in_quotes(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
       quoted += '\\';
       quoted += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
       quoted += c;
     }
@@ -223,6 +244,7 @@ const std::vector<ConfigField>& config_schema() {
     schema::add_schedule(all);
     schema::add_train(all);
     schema::add_checkpoint(all);
+    schema::add_finetune(all);
     return all;
   }();
   return fields;

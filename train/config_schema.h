@@ -35,6 +35,8 @@ namespace schema {
 
 /// Text of a scalar; ValueError "expects one value, not a list".
 const std::string& scalar_text(const YamlNode& node);
+/// In double quotes.
+std::string in_quotes(std::string_view text);
 /// Plain where YAML reads it back as this text, else in double quotes.
 std::string quote(std::string_view text);
 
@@ -94,6 +96,24 @@ class Section {
           return values;
         },
         [](const std::vector<T>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); });
+  }
+  /// Texts, written so that YAML and JSON read them.
+  Section& texts(std::string_view name, std::vector<std::string> S::*member, std::string_view legal,
+                 std::string_view doc) {
+    return add(
+        name, member, legal, doc,
+        [](const YamlNode& node) {
+          require<ValueError>(node.kind == YamlNode::Kind::sequence, "expects a list such as [a, b], not {}",
+                              node.kind_name());
+          std::vector<std::string> values;
+          for (const auto& item : node.items) values.push_back(scalar_text(*item));
+          return values;
+        },
+        [](const std::vector<std::string>& values) {
+          std::vector<std::string> quoted;
+          for (const std::string& value : values) quoted.push_back(in_quotes(value));
+          return fmt::format("[{}]", fmt::join(quoted, ", "));
+        });
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -17,13 +18,20 @@ Optimizer::Optimizer(Module& module, double weight_decay, double clip_norm, std:
     : slot_names_(std::move(slots)), weight_decay_(weight_decay), clip_norm_(clip_norm) {
   for (const Module::NamedParameter& named : module.parameters()) {
     const Variable& variable = named.parameter->variable;
-    if (!variable.requires_grad()) continue;
+    if (!variable.requires_grad()) {
+      ++frozen_tensors_;
+      frozen_values_ += variable.data().numel();
+      continue;
+    }
+    rates_.push_back(named.parameter->rate);
     Entry entry{named.name, named.parameter, {}};
     for (std::size_t i = 0; i < slot_names_.size(); ++i) {
       entry.slots.push_back(Tensor::zeros(variable.shape(), variable.dtype(), variable.device()));
     }
     entries_.push_back(std::move(entry));
   }
+  std::sort(rates_.begin(), rates_.end());
+  rates_.erase(std::unique(rates_.begin(), rates_.end()), rates_.end());
 }
 
 StepResult Optimizer::step(double learning_rate, double grad_scale) {
@@ -35,17 +43,20 @@ StepResult Optimizer::step(double learning_rate, double grad_scale) {
   if (!std::isfinite(norm)) return {norm, false};
   if (clip_norm_ > 0 && norm > clip_norm_) grad_scale *= clip_norm_ / norm;
   ++updates_;
-  update_group(true, learning_rate, grad_scale);
-  update_group(false, learning_rate, grad_scale);
+  for (const double rate : rates_) {
+    update_group(true, rate, learning_rate, grad_scale);
+    update_group(false, rate, learning_rate, grad_scale);
+  }
   return {norm, true};
 }
 
-void Optimizer::update_group(bool decay, double learning_rate, double grad_scale) {
+void Optimizer::update_group(bool decay, double rate, double learning_rate, double grad_scale) {
   std::vector<Tensor> parameters, gradients;
   std::vector<std::vector<Tensor>> slots(slot_names_.size());
   for (const Entry& entry : entries_) {
     const Variable& variable = entry.parameter->variable;
-    if (entry.parameter->decay != decay || !variable.grad().defined()) continue;
+    const bool member = entry.parameter->decay == decay && entry.parameter->rate == rate;
+    if (!member || !variable.grad().defined()) continue;
     parameters.push_back(variable.data());
     gradients.push_back(variable.grad());
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i].push_back(entry.slots[i]);
@@ -53,7 +64,7 @@ void Optimizer::update_group(bool decay, double learning_rate, double grad_scale
   if (parameters.empty()) return;
   Group group{parameters, gradients, {}, decay ? weight_decay_ : 0};
   for (auto& slot : slots) group.slots.emplace_back(slot);
-  update(group, updates_, learning_rate, grad_scale);
+  update(group, updates_, rate * learning_rate, grad_scale);
 }
 
 void Optimizer::zero_grad() {
@@ -70,7 +81,13 @@ std::string Optimizer::describe() const {
     return fmt::format("{} tensor{}, {} values", tensors[decay], tensors[decay] == 1 ? "" : "s",
                        with_commas(values[decay]));
   };
-  return fmt::format("decay: {}; no decay: {}", group(true), group(false));
+  std::string text = fmt::format("decay: {}; no decay: {}", group(true), group(false));
+  if (frozen_tensors_ > 0)
+    text += fmt::format("; frozen: {} tensor{}, {} values", frozen_tensors_, frozen_tensors_ == 1 ? "" : "s",
+                        with_commas(frozen_values_));
+  if (!rates_.empty() && rates_.front() != rates_.back())
+    text += fmt::format("; layer decay down to {:.3g} of the learning rate", rates_.front());
+  return text;
 }
 
 TensorMap Optimizer::state() const {

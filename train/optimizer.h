@@ -19,7 +19,8 @@ struct StepResult {
   bool stepped = true;   ///< false: the norm was not finite and nothing changed
 };
 
-/// Updates the parameters of a module from their gradients; owns the moments.
+/// Updates the parameters of a module from their gradients, each with its share of the learning rate
+/// (Parameter::rate); owns the moments. Parameters that require no gradient have none and stay.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -34,7 +35,8 @@ class Optimizer {
   virtual std::string_view name() const = 0;
   /// Updates done.
   std::int64_t updates() const { return updates_; }
-  /// "decay: 12 tensors, 148,224 values; no decay: 30 tensors, 6,144 values".
+  /// "decay: 12 tensors, 148,224 values; no decay: 30 tensors, 6,144 values", then what is frozen and the
+  /// smallest share of the learning rate, if any.
   std::string describe() const;
 
   /// Moments as "<slot>.<parameter>" and the update count as "updates" (i64 [1]): views, not copies.
@@ -62,9 +64,11 @@ class Optimizer {
     Parameter* parameter;
     std::vector<Tensor> slots;
   };
-  void update_group(bool decay, double learning_rate, double grad_scale);
+  void update_group(bool decay, double rate, double learning_rate, double grad_scale);
 
   std::vector<Entry> entries_;
+  std::vector<double> rates_;  ///< distinct Parameter::rate, ascending
+  std::int64_t frozen_tensors_ = 0, frozen_values_ = 0;
   std::vector<std::string> slot_names_;
   double weight_decay_;
   double clip_norm_;

@@ -8,13 +8,16 @@
 #include "autograd/ops/loss.h"
 #include "layers/stochastic.h"
 #include "models/registry.h"
+#include "train/finetune.h"
 
 namespace gyre {
 
-Learner::Learner(const Config& config)
-    : config_(config.train),
-      model_(make_model(config.model, config.train.seed)),
-      optimizer_(make_optimizer(*model_, config.optimizer, config.train.clip_norm)) {
+Learner::Learner(const Config& config, const std::function<void(Model&)>& prepare)
+    : config_(config.train), model_(make_model(config.model, config.train.seed)) {
+  if (prepare) prepare(*model_);
+  freeze_parameters(*model_, config.finetune.freeze);
+  scale_rates(*model_, config.finetune.layer_decay);
+  optimizer_ = make_optimizer(*model_, config.optimizer, config.train.clip_norm);
   if (config.train.ema_decay > 0) ema_ = std::make_unique<Ema>(*model_, config.train.ema_decay);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "data/loader.h"
@@ -21,8 +22,8 @@ struct StepOutcome {
 /// Model, optimiser and averages of a run, and the arithmetic of one update.
 class Learner {
  public:
-  /// `config` is effective: the model section fits the data.
-  explicit Learner(const Config& config);
+  /// `config` is effective: the model section fits the data. `prepare` may exchange the initial weights.
+  explicit Learner(const Config& config, const std::function<void(Model&)>& prepare = {});
 
   /// Forward and backward over the micro-batches of `batch`, then one optimiser and EMA update with `rate`.
   StepOutcome step(const Batch& batch, std::int64_t epoch, double rate);

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "train/banner.h"
 #include "train/calibrate.h"
+#include "train/finetune.h"
 #include "train/resume.h"
 #include "train/training.h"
 
@@ -65,6 +66,27 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   return result;
 }
 
+/// Model settings of a fine-tuning run, and the checkpoint whose weights it begins with: none where the run
+/// has a checkpoint of its own, or comes from scratch. `stored` is the configuration of a resumed run.
+std::optional<Checkpoint> adopt_parent(Config& config, const Config* stored, bool has_weights,
+                                       const DataSplits& splits) {
+  if (config.finetune.checkpoint.empty()) return std::nullopt;
+  // The run's own parent, wherever links point by now.
+  if (stored && !stored->finetune.checkpoint.empty())
+    config.finetune.checkpoint = stored->finetune.checkpoint;
+  std::optional<Checkpoint> parent;
+  if (!has_weights) {
+    parent = read_parent(config.finetune);
+    config.finetune.checkpoint = fs::canonical(parent->path).string();
+  }
+  const ModelConfig& model = stored ? stored->model : parent->config.model;
+  require<ConfigError>(splits.preprocessing.channels == model.in_channels,
+                       "{}: takes images of {} channels, {} has {}", config.finetune.checkpoint,
+                       model.in_channels, splits.train->name(), splits.preprocessing.channels);
+  config.model = adopt_model(config.model, model, config.finetune.checkpoint);
+  return parent;
+}
+
 void announce(const std::string& text, const TrainOptions& options) {
   if (options.json) return;
   fmt::print("{}\n", text);
@@ -83,9 +105,12 @@ TrainResult run_training(Config config, const TrainOptions& options) {
   if (!point && !options.dry_run) RunDirectory::require_free(out);
 
   const DataSplits splits = open_data(config.data, config.train.seed);
+  Config stored;
+  if (point) stored = RunDirectory::stored_config(point->run);
+  const std::optional<Checkpoint> parent =
+      adopt_parent(config, point ? &stored : nullptr, point && point->checkpoint, splits);
   config.model = fit_model(config.model, *splits.train, splits.preprocessing);
   if (point) {
-    const Config stored = RunDirectory::stored_config(point->run);
     require_same_training(stored, config, point->run);
     config.train.updates = stored.train.updates;
     for (const std::string& reason : point->skipped)
@@ -94,13 +119,23 @@ TrainResult run_training(Config config, const TrainOptions& options) {
       announce(fmt::format("{}: already complete, {} updates, test top-1 {:.2f} %", point->run.string(),
                            with_commas(done->updates), done->test_top1),
                options);
-      return *done;
+      TrainResult result = *done;
+      result.parent = config.finetune.checkpoint;
+      return result;
     }
   }
   settle_updates(config, splits, options.json);
 
-  Training training(config, splits, options);
+  Transfer transfer;
+  std::function<void(Model&)> prepare;
+  if (parent) {
+    prepare = [&](Model& model) {
+      transfer = take_over(model, *parent, config.finetune, splits.train->class_names());
+    };
+  }
+  Training training(config, splits, options, prepare);
   if (!options.json) fmt::print("{}", banner(config, splits, training.learner(), training.steps_per_epoch()));
+  if (parent) announce(describe(*parent, transfer, options.verbose), options);
   if (options.dry_run) {
     const double loss = training.try_batch();
     announce(fmt::format("dry run: one batch, loss {:.4f}; nothing was written", loss), options);
@@ -124,7 +159,10 @@ TrainResult run_training(Config config, const TrainOptions& options) {
         out, config, static_cast<std::size_t>(12 * parameter_bytes(training.learner()) + 1'000'000));
     announce(fmt::format("run {}", out.string()), options);
   }
+  if (parent) run->log(describe(*parent, transfer, true));
   TrainResult result = training.run(*run);
+  result.parent = config.finetune.checkpoint;
+  result.transfer = std::move(transfer);
   if (!result.interrupted && result.updates >= config.train.updates) training.finish(*run, result);
   return result;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/device.h"
+#include "models/transfer.h"
 #include "train/config.h"
 
 namespace gyre {
@@ -18,7 +19,8 @@ struct TrainOptions {
   bool dry_run = false;               ///< banner, one batch forward and backward, nothing written
   std::int64_t max_steps = 0;         ///< stop after this many updates in all, saved; 0: no limit
   Device device;
-  bool json = false;  ///< nothing but one JSON object on standard output
+  bool json = false;     ///< nothing but one JSON object on standard output
+  bool verbose = false;  ///< fine-tuning: list every tensor, also those kept
 };
 
 /// Accuracies in percent on the hold-out (the test set if there is none).
@@ -35,10 +37,13 @@ struct TrainResult {
   double peak_memory_mb = 0;
   bool interrupted = false;  ///< by SIGINT or SIGTERM, after saving
   bool already_complete = false;
+  std::filesystem::path parent;  ///< checkpoint that was fine-tuned; empty: trained from scratch
+  Transfer transfer;             ///< what was taken over from it; empty for a resumed run
 };
 
-/// Trains as configured: banner, steps, evaluation each epoch, checkpoints, resume. Throws Error (bad input,
-/// too many non-finite losses in a row); the last good checkpoint stays.
+/// Trains as configured, from scratch or from finetune.checkpoint: banner, steps, evaluation each epoch,
+/// checkpoints, resume. Throws Error (bad input, too many non-finite losses in a row); the last good
+/// checkpoint stays.
 TrainResult run_training(Config config, const TrainOptions& options);
 
 }  // namespace gyre

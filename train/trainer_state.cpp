@@ -157,14 +157,20 @@ FileRecords decode_trainer_json(const std::string& text, const std::string& orig
 
 Metadata weights_metadata(const Checkpoint& checkpoint, const std::string& kind) {
   const auto clean = [](const std::string& text) { return Json::parse(dump(Json(text))).get<std::string>(); };
-  return {{"format", "gyre"},
-          {"version", fmt::format("{}", format_version)},
-          {"weights", kind},
-          {"model", clean(section_of(config_to_yaml(checkpoint.config), "model"))},
-          {"group", clean(checkpoint.config.model.group)},
-          {"preprocessing", dump(Json(checkpoint.preprocessing.to_map()))},
-          {"class_names", dump(Json(checkpoint.class_names))},
-          {"updates", fmt::format("{}", checkpoint.state.updates)}};
+  const ModelConfig& model = checkpoint.config.model;
+  Metadata metadata{{"format", "gyre"},
+                    {"version", fmt::format("{}", format_version)},
+                    {"weights", kind},
+                    {"model", clean(section_of(config_to_yaml(checkpoint.config), "model"))},
+                    {"group", clean(checkpoint.config.model.group)},
+                    {"preprocessing", dump(Json(checkpoint.preprocessing.to_map()))},
+                    {"class_names", dump(Json(checkpoint.class_names))},
+                    {"updates", fmt::format("{}", checkpoint.state.updates)},
+                    {"grid", fmt::format("{0}x{0}", grid_of(model))},
+                    {"class_token", model.pool == "token" ? "true" : "false"}};
+  if (const std::string& parent = checkpoint.config.finetune.checkpoint; !parent.empty())
+    metadata["parent"] = clean(parent);
+  return metadata;
 }
 
 bool read_weights_metadata(const Metadata& metadata, const std::string& origin, Checkpoint& checkpoint) {

@@ -27,7 +27,8 @@ std::string encode_trainer_json(const Checkpoint& checkpoint, const FileRecords&
 FileRecords decode_trainer_json(const std::string& text, const std::string& origin, Checkpoint& checkpoint);
 
 /// What a weights file says about itself: format, kind ("raw", "ema"), model section as YAML, group,
-/// preprocessing and class names as JSON, updates.
+/// preprocessing and class names as JSON, updates, grid of patches, class token, and the parent of a
+/// fine-tuned model.
 Metadata weights_metadata(const Checkpoint& checkpoint, const std::string& kind);
 /// Fills model, preprocessing and class names from it; false if the metadata is not of gyre. FileError that
 /// begins with `origin` for what cannot be read.

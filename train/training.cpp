@@ -21,11 +21,12 @@ double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::ste
 
 }  // namespace
 
-Training::Training(const Config& config, const DataSplits& splits, const TrainOptions& options)
+Training::Training(const Config& config, const DataSplits& splits, const TrainOptions& options,
+                   const std::function<void(Model&)>& prepare)
     : config_(config),
       splits_(splits),
       options_(options),
-      learner_(config),
+      learner_(config, prepare),
       loader_(splits.train, Pipeline(splits.preprocessing, config.data.augment),
               training_sampler(config, *splits.train), config.train.seed, config.data.workers,
               config.data.prefetch),

@@ -17,8 +17,9 @@ namespace gyre {
 /// One run from its first batch, or from a checkpoint, to its end.
 class Training {
  public:
-  /// `config` is effective: fitted to the data, train.updates known.
-  Training(const Config& config, const DataSplits& splits, const TrainOptions& options);
+  /// `config` is effective: fitted to the data, train.updates known. `prepare` as for Learner.
+  Training(const Config& config, const DataSplits& splits, const TrainOptions& options,
+           const std::function<void(Model&)>& prepare = {});
 
   Learner& learner() { return learner_; }
   std::int64_t steps_per_epoch() const { return loader_.sampler().batches(); }

@@ -96,6 +96,24 @@ TEST(Variable, CopiesShareTheGradient) {
   EXPECT_FALSE(copy.grad().defined());
 }
 
+TEST(Variable, GradientsCanBeTurnedOffOnALeaf) {
+  Variable x(Tensor::ones({2}, DType::f64), true);
+  Variable w(Tensor::full({2}, 3, DType::f64), true);
+  sum(x * w).backward();
+  EXPECT_TRUE(w.grad().defined());
+  w.set_requires_grad(false);
+  EXPECT_FALSE(w.grad().defined());
+  x.zero_grad();
+  sum(x * w).backward();
+  EXPECT_FALSE(w.grad().defined());
+  EXPECT_EQ(x.grad().to_vector(), (std::vector<double>{3, 3}));
+  w.set_requires_grad(true);
+  EXPECT_TRUE((x * w).requires_grad());
+  Variable y = x * w;
+  EXPECT_THROW(y.set_requires_grad(false), Error);
+  EXPECT_THROW(Variable(Tensor::zeros({2}, DType::i64)).set_requires_grad(true), DTypeError);
+}
+
 TEST(SavedTensor, ThrowsAfterAnInPlaceChange) {
   Tensor data = random_tensor({4});
   const Variable x(data, true);

@@ -158,8 +158,8 @@ TEST(Json, BenchOfLayersPrintsItsKeys) {
 TEST(Json, ConfigurationHasTypedValues) {
   const json config =
       parsed({"config", "--json", "--set", "data.path=a \"b\"", "--set", "data.mean=[0.5, .25]"});
-  EXPECT_THAT(keys(config),
-              UnorderedElementsAre("model", "data", "optimizer", "schedule", "train", "checkpoint"));
+  EXPECT_THAT(keys(config), UnorderedElementsAre("model", "data", "optimizer", "schedule", "train",
+                                                 "checkpoint", "finetune"));
   EXPECT_EQ(config.at("train").at("epochs"), 10);
   EXPECT_EQ(config.at("train").at("time_budget"), "");
   EXPECT_EQ(config.at("optimizer").at("nesterov"), false);

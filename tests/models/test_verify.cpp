@@ -136,6 +136,31 @@ TEST(Verify, NamesTheElementsOfTheGroupAndThoseOutside) {
             std::vector<std::string>{"shift by a pixel"});
 }
 
+TEST(Verify, SwinPassesWhereItsWindowsAreExact) {
+  for (const char* group : {"c4", "d4"}) {
+    const auto model = make_model(testing::small_swin("eq_swin", group), 1);
+    const VerifyResult result = verify_model(*model, {.samples = 1});
+    EXPECT_TRUE(result.pass()) << group;
+    for (const char* scope : {"EqWindowAttention", "EqPatchMerging", "EqBlock", "EqLinear", "EqLayerNorm"})
+      EXPECT_FALSE(rows_of(result, scope, DType::f64).empty()) << scope;
+  }
+}
+
+TEST(Verify, WindowsThatBreakTheSymmetryAreFound) {
+  ModelConfig config = testing::small_swin("eq_swin", "c4");
+  config.window = 3;  // moved by 1, not by half
+  config.image_size = 24;
+  config.approximate = true;
+  const auto model = make_model(config, 1);
+  const VerifyResult result = verify_model(*model, {.samples = 1});
+  EXPECT_FALSE(result.pass());
+  for (const EquivarianceRow& row : result.equivariance) {
+    const bool broken = row.scope == "model" || row.scope == "EqWindowAttention" || row.scope == "EqBlock";
+    EXPECT_EQ(row.pass, !broken) << row.scope << " " << row.element;
+    EXPECT_TRUE(row.scope != "model" || row.nmae > 1e-4) << row.nmae;
+  }
+}
+
 TEST(Verify, PlainModelFailsUnderQuarterTurns) {
   const auto model = make_model(small_config("vit", "c1"), 1);
   const VerifyResult result = verify_model(*model, {.samples = 2});

@@ -222,7 +222,8 @@ std::string unusual_yaml() {
          " classes: 7, group: c2, pos_embed: quarter, pool: token, drop_path: 0.30000000000000004, dropout: "
          "0.1,"
          " backend: naive, products: 6, depths: [4, 5], window: 6, approximate: true}\n"
-         "data: {dataset: idx, path: 'a: \"b\" #c\\d', classes: 4, holdout: 9, image_size: 3, pad_to: 0,"
+         "data: {dataset: idx, path: 'a: \"b\" #c\\d', classes: 4, select: [a, 2], holdout: 9, image_size: "
+         "3, pad_to: 0,"
          " mean: [0.1, 1e-300, 5], std: [0.1, 0.2, 3], workers: 0, prefetch: 9, limit_train: 4, limit_test: "
          "5,"
          " augment: {crop_padding: 2, flip: true, quarter_turns: true}}\n"
@@ -235,7 +236,8 @@ std::string unusual_yaml() {
          " clip_norm: 0, ema_decay: 0.9999999999999999, seed: 18446744073709551615, eval_every: 2, "
          "bad_steps: 3,"
          " log_every: 7, threads: 2}\n"
-         "checkpoint: {every_minutes: 0.1, every_epochs: 0, keep_epochs: true}\n";
+         "checkpoint: {every_minutes: 0.1, every_epochs: 0, keep_epochs: true}\n"
+         "finetune: {checkpoint: runs/a, weights: raw, head: new, layer_decay: 0.75, freeze: [blocks.?]}\n";
 }
 
 TEST(Config, SavedConfigReadsBackExactly) {

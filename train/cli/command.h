@@ -39,6 +39,7 @@ enum ExitCode { success = 0, failure = 1, wrong_use = 2, interrupted = 130 };
 
 // Each adds one command, which sets `action` when it is chosen.
 void add_train_command(CLI::App& app, Action& action);
+void add_finetune_command(CLI::App& app, Action& action);
 void add_eval_command(CLI::App& app, Action& action);
 void add_predict_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);

@@ -65,6 +65,7 @@ int run_program(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   Action action;
   add_train_command(app, action);
+  add_finetune_command(app, action);
   add_eval_command(app, action);
   add_predict_command(app, action);
   add_models_command(app, action);

@@ -10,11 +10,18 @@ namespace {
 
 struct Options {
   CommonOptions common;
+  std::string parent;  ///< of finetune
   std::string config;
   std::vector<std::string> overrides;
   std::string out;
   TrainOptions train;
 };
+
+std::vector<std::string> names_of(const std::vector<TakenTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const TakenTensor& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
 
 /// Counts and percentages that were never reached are -1: null in JSON.
 template <class T>
@@ -23,7 +30,7 @@ nlohmann::ordered_json reached(T value) {
 }
 
 void print_json(const TrainResult& result) {
-  const nlohmann::ordered_json json{
+  nlohmann::ordered_json json{
       {"run", result.run.string()},
       {"complete", result.test_top1 >= 0},  // the test comes last
       {"steps", result.updates},
@@ -33,11 +40,19 @@ void print_json(const TrainResult& result) {
       {"test", {{"top1", reached(result.test_top1)}}},
       {"images_per_s", result.images_per_s},
       {"peak_memory_mb", result.peak_memory_mb}};
+  if (!result.parent.empty()) {
+    json["parent"] = result.parent.string();
+    json["transfer"] = {{"kept", result.transfer.kept.size()},
+                        {"resampled", names_of(result.transfer.resampled)},
+                        {"new", names_of(result.transfer.initialised)}};
+  }
   fmt::print("{}\n", json.dump(2));
 }
 
 int run(Options& options) {
-  Config config = load_config(options.config, options.overrides);
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.parent.empty()) overrides.push_back("finetune.checkpoint=" + options.parent);
+  Config config = load_config(options.config, overrides);
   if (!options.common.backend.empty()) {
     config.model.backend = options.common.backend;
     config.model.given.insert("backend");
@@ -52,11 +67,8 @@ int run(Options& options) {
   return result.interrupted ? interrupted : success;
 }
 
-}  // namespace
-
-void add_train_command(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("train", "train a model as a YAML file says");
+/// What both commands take after their checkpoint.
+void add_run_options(CLI::App* command, const std::shared_ptr<Options>& options, Action& action) {
   command->add_option("CONFIG", options->config, "YAML file; its keys and their defaults stand below")
       ->type_name("")
       ->required();
@@ -86,6 +98,27 @@ void add_train_command(CLI::App& app, Action& action) {
            "\nExit codes: 0 success, 1 failure, 2 wrong use, 130 interrupted after saving.";
   });
   command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("train", "train a model as a YAML file says");
+  add_run_options(command, std::make_shared<Options>(), action);
+}
+
+void add_finetune_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("finetune", "train on from a checkpoint, for other classes or another image size");
+  command
+      ->add_option("CHECKPOINT", options->parent,
+                   "checkpoint or run directory whose weights and model settings are taken over")
+      ->type_name("")
+      ->required();
+  command->add_flag("--verbose", options->train.verbose,
+                    "list every tensor, also those kept as they are (default: off; the log has them all)");
+  add_run_options(command, options, action);
 }
 
 }  // namespace gyre::cli

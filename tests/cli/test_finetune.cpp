@@ -113,15 +113,14 @@ TEST(FinetuneOnFashionMnist, BeatsTrainingFromScratchAtEqualSteps) {
         .string();
   };
   const auto out = [&](const std::string& name) { return (folder.path() / name).string(); };
-  top1_of("train", {yaml("p.yaml", "", 400, true), "--out", out("parent")});
+  top1_of("train", {yaml("p.yaml", "", 1500, true), "--out", out("parent")});
   const std::string five = ", select: [0, 2, 4, 6, 8]", larger = ", image_size: 42, pad_to: 48";
   for (const auto& [name, data] : {std::pair("classes", five), std::pair("size", larger)}) {
     const double tuned =
-        top1_of("finetune", {out("parent"), yaml("f.yaml", data, 100, false), "--out", out(name)});
+        top1_of("finetune", {out("parent"), yaml("f.yaml", data, 150, false), "--out", out(name)});
     const double scratch =
-        top1_of("train", {yaml("s.yaml", data, 100, true), "--out", out(std::string(name) + "_s")});
-    EXPECT_GT(tuned, scratch + 3) << name;
-    EXPECT_GT(tuned, 50) << name;
+        top1_of("train", {yaml("s.yaml", data, 150, true), "--out", out(std::string(name) + "_s")});
+    EXPECT_GT(tuned, scratch + 5) << name;
   }
 }
 

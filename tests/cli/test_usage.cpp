@@ -34,13 +34,14 @@ TEST(Usage, VersionAndHelp) {
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   for (const char* command :
-       {"train", "eval", "predict", "models", "verify", "bench", "config", "import", "export"}) {
+       {"train", "finetune", "eval", "predict", "models", "verify", "bench", "config", "import", "export"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + command + " "));
   }
 }
 
 TEST(Usage, EveryCommandExplainsItsOptionsWithDefaults) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"train"},
+                                                                                       {"finetune"},
                                                                                        {"eval"},
                                                                                        {"predict"},
                                                                                        {"models"},

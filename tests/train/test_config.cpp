@@ -237,7 +237,7 @@ std::string unusual_yaml() {
          "bad_steps: 3,"
          " log_every: 7, threads: 2}\n"
          "checkpoint: {every_minutes: 0.1, every_epochs: 0, keep_epochs: true}\n"
-         "finetune: {checkpoint: runs/a, weights: raw, head: new, layer_decay: 0.75, freeze: [blocks.?]}\n";
+         "finetune: {checkpoint: runs/a, weights: raw, head: new, layer_decay: 0.75, freeze: ['blocks.?']}\n";
 }
 
 TEST(Config, SavedConfigReadsBackExactly) {

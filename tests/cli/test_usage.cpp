@@ -45,6 +45,7 @@ TEST(Usage, EveryCommandExplainsItsOptionsWithDefaults) {
                                                                                        {"eval"},
                                                                                        {"predict"},
                                                                                        {"models"},
+                                                                                       {"verify"},
                                                                                        {"bench", "op"},
                                                                                        {"bench", "model"},
                                                                                        {"bench", "train"},

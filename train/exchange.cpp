@@ -40,6 +40,23 @@ Checkpoint describe(const ImportOptions& options, const SafetensorsFile& file) {
   return checkpoint;
 }
 
+/// FileError for a model that the file cannot fill, before memory is taken for it.
+void require_filled(const ImportOptions& options, const TensorMap& tensors, const ModelConfig& model) {
+  constexpr std::int64_t always_built = 1 << 22;
+  std::int64_t values = 0;
+  for (const auto& [name, tensor] : tensors) values += tensor.numel();
+  const std::int64_t most = std::max(2 * values, always_built);
+  // Counting builds indices of patches and positions, so a bound for these comes first.
+  const auto square = [](std::int64_t side) { return static_cast<double>(side) * static_cast<double>(side); };
+  const auto channels = static_cast<double>(model.width / group_of(model).order());
+  const double filter = channels * static_cast<double>(model.in_channels) * square(model.patch_size);
+  const double places = model.pos_embed == "none" ? 0 : channels * square(grid_of(model)) / 8;
+  const bool countable = std::max(filter, places) <= static_cast<double>(most);
+  const std::int64_t needed = countable ? count_model(model).parameters : 0;
+  require<FileError>(countable && needed <= most, "{}: {} values in all, {} has {}", options.file.string(),
+                     values, model.name, countable ? fmt::format("{}", needed) : "far more");
+}
+
 void resolve_model(const ImportOptions& options, const TensorMap& tensors, ModelConfig& model) {
   const auto classes = classes_in(tensors);
   if (classes && !model.given.contains("classes")) {
@@ -53,13 +70,7 @@ void resolve_model(const ImportOptions& options, const TensorMap& tensors, Model
     throw ConfigError(options.model.empty() ? fmt::format("{}: {}", options.file.string(), error.what())
                                             : fmt::format("--model {}: {}", options.model, error.what()));
   }
-  // Before memory is taken for a model that the file cannot fill.
-  constexpr std::int64_t always_built = 1 << 22;
-  std::int64_t values = 0;
-  for (const auto& [name, tensor] : tensors) values += tensor.numel();
-  const std::int64_t needed = count_model(model).parameters;
-  require<FileError>(needed <= std::max(2 * values, always_built), "{}: {} values in all, {} has {}",
-                     options.file.string(), values, model.name, needed);
+  require_filled(options, tensors, model);
 }
 
 /// timm's usual values: one half for ViT, ImageNet's for the others.

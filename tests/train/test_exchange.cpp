@@ -204,6 +204,26 @@ TEST_F(Exchange, NoMemoryIsTakenForAModelThatTheFileCannotFill) {
   EXPECT_EQ(import_error(options), golden("vit_token") + ": 81226 values in all, vit_h has 630931210");
 }
 
+TEST_F(Exchange, NoMemoryIsTakenForWhatMetadataClaims) {
+  const std::string form = R"({"channels":"1","fit":"central_square","mean":"0","native_size":"16384",)"
+                           R"("size":"16384","std":"1"})";
+  const auto path = folder_.path() / "claim.safetensors";
+  for (const char* sizes :
+       {"patch_size: 16384, width: 64", "patch_size: 1, width: 64, pos_embed: quarter",
+        "patch_size: 128, width: 1048576, heads: 1", "patch_size: 16, width: 8192, depth: 1000, heads: 64"}) {
+    write_safetensors(path, {{"head.weight", Tensor::ones({1, 1})}},
+                      {{"model", fmt::format("model: {{name: eq_vit, image_size: 16384, {}}}", sizes)},
+                       {"preprocessing", form},
+                       {"class_names", "[]"}});
+    ImportOptions options;
+    options.file = path;
+    options.out = folder_.path() / "checkpoint";
+    EXPECT_THAT(import_error(options),
+                testing::AnyOf(HasSubstr("1 values in all, eq_vit has "), HasSubstr("out of range")))
+        << sizes;
+  }
+}
+
 TEST_F(Exchange, MetadataThatCannotBeReadIsNamed) {
   const auto error_with = [&](Metadata metadata) {
     write_safetensors(folder_.path() / "m.safetensors", {{"a", Tensor::ones({1})}}, metadata);

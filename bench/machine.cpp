@@ -12,6 +12,7 @@
 #include "core/parallel.h"
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/eq_choice.h"
 
 namespace gyre {
 namespace {
@@ -47,19 +48,24 @@ std::string cpu_name(std::string_view cpuinfo, const std::string& architecture) 
   return fmt::format("{} {} part {}", architecture, maker, find_value(cpuinfo, "CPU part"));
 }
 
-Machine this_machine() {
+std::string this_cpu() {
   std::ifstream file("/proc/cpuinfo", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   utsname system{};
   const bool known = uname(&system) == 0;
+  return cpu_name(text, known ? system.machine : "unknown");
+}
+
+Machine this_machine() {
   Machine machine;
-  machine.cpu = cpu_name(text, known ? system.machine : "unknown");
+  machine.cpu = this_cpu();
   machine.threads = num_threads();
   machine.pinned = threads_pinned();
   machine.simd = name_of(kernels::cpu::simd());
   machine.peak_gflops = measure_peak_gflops();
   machine.bandwidth_gbs = measure_bandwidth_gbs();
   machine.dense_library = kernels::cpu::dense_library_version();
+  machine.tune_table = kernels::eq_table_id();
   machine.highway = highway_version();
   machine.compiler = compiler;
   return machine;

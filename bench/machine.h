@@ -14,12 +14,15 @@ struct Machine {
   double peak_gflops = 0;     ///< measured: f32 multiply-adds of all threads on registers
   double bandwidth_gbs = 0;   ///< measured: 1e9 bytes read and written per second beyond the caches
   std::string dense_library;  ///< "oneDNN 2.6.3": behind the ordinary layers
+  std::string tune_table;     ///< id of the table that chooses kernels; empty: the fixed rule
   std::string highway;        ///< version
   std::string compiler;       ///< "g++ 12.2.0"
 };
 
 /// Looks around and measures peak and bandwidth with the threads in use, in about a quarter of a second.
 Machine this_machine();
+/// Name of this machine's processor.
+std::string this_cpu();
 /// Name of the processor from the text of /proc/cpuinfo: its model name where the kernel knows one, else
 /// `architecture` with the maker's part number.
 std::string cpu_name(std::string_view cpuinfo, const std::string& architecture);

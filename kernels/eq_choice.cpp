@@ -29,6 +29,23 @@ std::uint64_t key_of(const EqShape& shape) {
   return key;
 }
 
+/// Whether flash beats the dense product. A panel of output channels is computed whole and transforms cost as
+/// much as a few channels of the products, so that flash needs both kinds of channels, unless there are so
+/// few rows that a call costs more than they do.
+bool flash_wins(const EqShape& shape) {
+  const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
+  const int order = shape.group.order();
+  if (order == 1) return false;
+  const std::int64_t least = order == 2 ? 32 : 16;
+  if (shape.direction == EqDirection::forward) {
+    if (n <= 4) return true;
+    if (n <= 16) return d >= least;
+    return d >= least && c >= least;
+  }
+  if (n < 16) return n * c * d <= 64 || c * d >= 16384;
+  return d >= least && c >= least;
+}
+
 }  // namespace
 
 std::string_view name_of(EqImplementation implementation) {
@@ -49,6 +66,8 @@ const EqTable::Choice* EqTable::find(const EqShape& shape) const {
 
 void use_eq_table(std::shared_ptr<const EqTable> table) { table_in_use() = std::move(table); }
 
+std::string eq_table_id() { return table_in_use() ? table_in_use()->id() : ""; }
+
 EqImplementation eq_choice(const EqShape& shape, bool flash_only) {
   if (const auto& table = table_in_use()) {
     if (const EqTable::Choice* choice = table->find(shape)) return flash_only ? choice->flash : choice->any;
@@ -57,8 +76,12 @@ EqImplementation eq_choice(const EqShape& shape, bool flash_only) {
 }
 
 EqImplementation fixed_eq_choice(const EqShape& shape, bool flash_only) {
-  if (!flash_only && shape.group.order() == 1) return EqImplementation::naive;
-  return EqImplementation::fused;
+  if (!flash_only && !flash_wins(shape)) return EqImplementation::naive;
+  // Few rows read every weight once: the library's products do it on all threads.
+  const bool backward = shape.direction == EqDirection::backward;
+  return shape.rows <= (backward ? 64 : 32) && shape.channels_in * shape.channels_out >= 65536
+             ? EqImplementation::packed
+             : EqImplementation::fused;
 }
 
 }  // namespace gyre::kernels

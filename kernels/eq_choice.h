@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "core/group.h"
 
@@ -38,9 +40,9 @@ class EqTable {
     EqImplementation any = EqImplementation::fused, flash = EqImplementation::fused;
   };
 
-  /// `threads`: what it was measured with; for other counts it holds nothing.
-  explicit EqTable(int threads) : threads_(threads) {}
-  int threads() const { return threads_; }
+  /// `id` tells tables apart; `threads`: what it was measured with; for other counts it holds nothing.
+  EqTable(std::string id, int threads) : id_(std::move(id)), threads_(threads) {}
+  const std::string& id() const { return id_; }
   std::size_t size() const { return cells_.size(); }
   /// Sets the choice for the cell of `shape`.
   void set(const EqShape& shape, Choice choice);
@@ -48,6 +50,7 @@ class EqTable {
   const Choice* find(const EqShape& shape) const;
 
  private:
+  std::string id_;
   int threads_;
   std::unordered_map<std::uint64_t, Choice> cells_;
 };
@@ -55,6 +58,8 @@ class EqTable {
 /// From now on `table` decides where it holds something, the fixed rule elsewhere; null: the rule alone. To
 /// be called before layers run, since a run must keep its kernels.
 void use_eq_table(std::shared_ptr<const EqTable> table);
+/// Id of the table in use; empty: the rule alone.
+std::string eq_table_id();
 
 /// What the table says for this shape, else the fixed rule.
 EqImplementation eq_choice(const EqShape& shape, bool flash_only);

@@ -1,6 +1,7 @@
 #include "kernels/eq_linear.h"
 
 #include <array>
+#include <optional>
 
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
@@ -38,6 +39,13 @@ EqImplementation choose(const EqShape& shape, EqBackend backend, DType dtype) {
   if (backend == EqBackend::fused) return EqImplementation::fused;
   if (backend == EqBackend::packed) return EqImplementation::packed;
   return eq_choice(shape, backend == EqBackend::flash);
+}
+
+/// Sums of grad [N, D, T] over N and T, the long one first: over whole rows.
+Tensor bias_gradient(const Tensor& grad) {
+  const std::int64_t d = grad.size(1), order = grad.size(2);
+  const Tensor columns = sum(grad.reshape({grad.size(0), d * order}), std::array{0}, false);
+  return order == 1 ? columns : sum(columns.reshape({d, order}), std::array{1}, false);
 }
 
 struct Forward {
@@ -92,7 +100,7 @@ void backward_cpu(const Backward& call, LinearGrads& grads) {
       grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
       return;
   }
-  if (need_b) grads.b = sum(grad, std::array{0, 2}, false);
+  if (need_b) grads.b = bias_gradient(grad);
 }
 
 const Op<const Forward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu};
@@ -141,14 +149,14 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
     require_shape(b, {w.size(0)}, "eq_linear bias");
   }
   form_of(group, options.products);
-  EqPlanes temporary;
+  std::optional<EqPlanes> temporary;
   Tensor y;
   const Tensor bias = b.defined() ? b.contiguous() : b;
   const Tensor input = x.contiguous(), weight = w.contiguous();
-  eq_linear_forward_op(
-      x.device(),
-      Forward{group, options, input, weight, bias, cache ? *cache : temporary, activation, pre_activation},
-      y);
+  eq_linear_forward_op(x.device(),
+                       Forward{group, options, input, weight, bias, cache ? *cache : temporary.emplace(),
+                               activation, pre_activation},
+                       y);
   return y;
 }
 
@@ -161,13 +169,13 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   require_same_dtype(x, grad, "eq_linear gradient");
   require_shape(grad, {x.size(0), w.size(0), group.order()}, "eq_linear gradient");
   form_of(group, options.products);
-  EqPlanes temporary;
+  std::optional<EqPlanes> temporary;
   LinearGrads grads;
   const Tensor input = x.contiguous(), weight = w.contiguous(), dense_grad = grad.contiguous();
-  eq_linear_backward_op(
-      x.device(),
-      Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b, cache ? *cache : temporary},
-      grads);
+  eq_linear_backward_op(x.device(),
+                        Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b,
+                                 cache ? *cache : temporary.emplace()},
+                        grads);
   return grads;
 }
 
@@ -183,58 +191,6 @@ std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options,
     case EqImplementation::fused: return fmt::format("flash{}_{}", products, cpu::flash_target());
   }
   return {};
-}
-
-Tensor expand_eq_weight(const Group& group, const Tensor& w) {
-  require<ShapeError>(w.rank() == 3 && w.size(2) == group.order(),
-                      "expand_eq_weight: weight {} is not [D, C, {}] of group {}", w.shape(), group.order(),
-                      group.name());
-  const std::int64_t d_count = w.size(0), c_count = w.size(1);
-  const int order = group.order();
-  const Tensor dense_w = w.contiguous();
-  Tensor dense = Tensor::empty({d_count * order, c_count * order}, w.dtype());
-  dispatch_floating(w.dtype(), "expand_eq_weight", [&]<class T>(T) {
-    const T* from = dense_w.data<T>();
-    T* to = dense.mutable_data<T>();
-    parallel_for(0, d_count * order,
-                 std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, c_count * order)),
-                 [&](std::int64_t first, std::int64_t last) {
-                   for (std::int64_t row = first; row < last; ++row) {
-                     const std::int64_t d = row / order;
-                     const int t_inverse = group.inv(static_cast<int>(row % order));
-                     for (std::int64_t c = 0; c < c_count; ++c)
-                       for (int s = 0; s < order; ++s)
-                         to[(row * c_count + c) * order + s] =
-                             from[(d * c_count + c) * order + group.mul(t_inverse, s)];
-                   }
-                 });
-  });
-  return dense;
-}
-
-Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out,
-                      std::int64_t channels_in) {
-  const int order = group.order();
-  require_shape(dense, {channels_out * order, channels_in * order}, "fold_eq_weight");
-  const Tensor matrix = dense.contiguous();
-  Tensor w = Tensor::empty({channels_out, channels_in, order}, dense.dtype());
-  dispatch_floating(dense.dtype(), "fold_eq_weight", [&]<class T>(T) {
-    const T* from = matrix.data<T>();
-    T* to = w.mutable_data<T>();
-    parallel_for(0, channels_out,
-                 std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, channels_in * order * order)),
-                 [&](std::int64_t first, std::int64_t last) {
-                   for (std::int64_t d = first; d < last; ++d)
-                     for (std::int64_t c = 0; c < channels_in; ++c)
-                       for (int r = 0; r < order; ++r) {
-                         T sum = 0;
-                         for (int t = 0; t < order; ++t)
-                           sum += from[((d * order + t) * channels_in + c) * order + group.mul(t, r)];
-                         to[(d * channels_in + c) * order + r] = sum;
-                       }
-                 });
-  });
-  return w;
 }
 
 }  // namespace gyre::kernels

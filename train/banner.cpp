@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "kernels/eq_choice.h"
 #include "models/counting.h"
 #include "train/schedule.h"
 #include "train/terminal.h"
@@ -27,8 +28,12 @@ std::string banner(const Config& config, const DataSplits& splits, Learner& lear
        fmt::format("{} {}: {} parameters, {} FLOPs per image", model.name,
                    is_equivariant(model) ? fmt::format("({})", model.group) : "(not equivariant)",
                    with_commas(counts.parameters), format_si(static_cast<double>(counts.executed_flops))));
-  const auto kernels = learner.model().kernel_names(config.train.batch_size);
-  if (!kernels.empty()) line("kernels", fmt::format("{}", fmt::join(kernels, ", ")));
+  const auto names = learner.model().kernel_names(config.train.batch_size);
+  if (!names.empty()) {
+    const std::string table = kernels::eq_table_id();
+    line("kernels", fmt::format("{} ({})", fmt::join(names, ", "),
+                                table.empty() ? "fixed rule" : "tune table " + table));
+  }
   line("optimizer", fmt::format("{}; {}", learner.optimizer().name(), learner.optimizer().describe()));
   line("schedule",
        fmt::format("{} updates ({:.1f} epochs of {}), {} of them warm-up, learning rate {}",

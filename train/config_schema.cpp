@@ -66,7 +66,8 @@ void add_model(std::vector<ConfigField>& fields) {
       .number("drop_path", &S::drop_path, below_one,
               "rate at which the last block is skipped; rises linearly from 0")
       .number("dropout", &S::dropout, below_one, "rate; equivariant models drop whole orbits")
-      .choice("backend", &S::backend, {"auto", "flash", "naive"}, "how EQ-Linear is computed")
+      .choice("backend", &S::backend, {"auto", "flash", "naive", "fused", "packed"},
+              "how EQ-Linear is computed")
       .number("products", &S::products, Integers{0, 1024},
               "products of the flash form; 0: fewest (c4: 5 or 6)");
   // A named size fills only what the file leaves out.

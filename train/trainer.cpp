@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/parallel.h"
+#include "kernels/eq_choice.h"
 #include "train/banner.h"
 #include "train/calibrate.h"
 #include "train/finetune.h"
@@ -15,6 +16,8 @@ namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kernels_name = "kernels.json";
 
 std::int64_t parameter_bytes(Learner& learner) {
   return learner.model().parameter_count() * static_cast<std::int64_t>(sizeof(float));
@@ -41,6 +44,37 @@ void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
                config.train.time_budget);
 }
 
+/// What chose the kernels of the run, in kernels.json; its absence says "the fixed rule".
+std::string stored_tune_table(const fs::path& run) {
+  const fs::path file = run / kernels_name;
+  if (!fs::exists(file)) return "";
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  require<FileError>(json.is_object(), "{}: not valid JSON", file.string());
+  const auto table = json.value("tune_table", nlohmann::json());
+  return table.is_string() ? table.get<std::string>() : "";
+}
+
+void store_kernels(const fs::path& run, const std::vector<std::string>& names) {
+  const std::string table = kernels::eq_table_id();
+  const nlohmann::ordered_json json{
+      {"tune_table", table.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(table)},
+      {"threads", num_threads()},
+      {"kernels", names}};
+  write_file_atomically(run / kernels_name, json.dump(2) + "\n");
+}
+
+void warn_of_other_kernels(const fs::path& run) {
+  const auto text = [](const std::string& table) {
+    return table.empty() ? std::string("the fixed rule") : "tune table " + table;
+  };
+  const std::string before = stored_tune_table(run), now = kernels::eq_table_id();
+  if (before == now) return;
+  fmt::print(stderr,
+             "gyre: warning: {}: kernels were chosen by {}, now by {}: results may differ in their last "
+             "digits\n",
+             run.string(), text(before), text(now));
+}
+
 /// What result.json of a finished run says.
 std::optional<TrainResult> finished_result(const fs::path& run) {
   const fs::path file = run / "result.json";
@@ -62,6 +96,7 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   result.test_top1 = number(json.value("/test/top1"_json_pointer, nlohmann::json()), -1);
   result.images_per_s = number(json.value("images_per_s", nlohmann::json()), 0);
   result.peak_memory_mb = number(json.value("peak_memory_mb", nlohmann::json()), 0);
+  result.tune_table = stored_tune_table(run);
   result.already_complete = true;
   return result;
 }
@@ -147,6 +182,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
 
   std::unique_ptr<RunDirectory> run;
   if (point) {
+    warn_of_other_kernels(point->run);
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
     announce(
@@ -160,7 +196,9 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     announce(fmt::format("run {}", out.string()), options);
   }
   if (parent) run->log(describe(*parent, transfer, true));
+  store_kernels(run->path(), training.learner().model().kernel_names(config.train.batch_size));
   TrainResult result = training.run(*run);
+  result.tune_table = kernels::eq_table_id();
   result.parent = config.finetune.checkpoint;
   result.transfer = std::move(transfer);
   if (!result.interrupted && result.updates >= config.train.updates) training.finish(*run, result);

@@ -39,6 +39,8 @@ struct EqPlanes::State {
     const Group* group = nullptr;
     Tensor dense;  // [D·T, C·T]
     PackedWeight packed;
+    Source bias_source;
+    Tensor bias;  // [D·T]
   } naive;
   std::mutex mutex;
   std::atomic<int> rebuilds = 0;

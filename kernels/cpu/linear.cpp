@@ -19,8 +19,8 @@ void gemm(const GemmShape& s, const Tensor& a, const Tensor& b, Tensor& c, const
   }
 }
 
-bool takes_pack(const Tensor& rows, const LinearPacks* packs) {
-  return packs != nullptr && rows.dtype() == DType::f32 && rows.size(0) >= packed_rows && rows.size(1) > 0;
+bool takes_pack(const Tensor& x, std::int64_t rows, const LinearPacks* packs) {
+  return packs != nullptr && x.dtype() == DType::f32 && rows >= packed_rows && x.numel() > 0;
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ std::shared_ptr<const PackedGemm> LinearPacks::get(Slot& slot, const Tensor& w, 
 }
 
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, LinearPacks* packs, Tensor& y) {
-  const std::int64_t n = x.size(0), k = x.size(1), m = w.size(0);
-  if (takes_pack(x, packs)) {
+  const std::int64_t m = w.size(0), k = w.size(1), n = y.numel() / m;
+  if (takes_pack(x, n, packs)) {
     packs->transposed(w)->run(n, x.data<float>(), 0, k, 1, y.mutable_data<float>(), 0, m, false,
                               b.defined() ? b.data<float>() : nullptr);
     return;
@@ -67,8 +67,8 @@ void linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, LinearPac
 }
 
 void linear_grad_x(const Tensor& w, const Tensor& grad, LinearPacks* packs, Tensor& dx) {
-  const std::int64_t n = grad.size(0), m = grad.size(1), k = w.size(1);
-  if (takes_pack(grad, packs)) {
+  const std::int64_t m = w.size(0), k = w.size(1), n = dx.numel() / k;
+  if (takes_pack(grad, n, packs)) {
     packs->plain(w)->run(n, grad.data<float>(), 0, m, 1, dx.mutable_data<float>(), 0, k);
     return;
   }
@@ -76,7 +76,7 @@ void linear_grad_x(const Tensor& w, const Tensor& grad, LinearPacks* packs, Tens
 }
 
 void linear_grad_w(const Tensor& x, const Tensor& grad, Tensor& dw) {
-  const std::int64_t n = x.size(0), k = x.size(1), m = grad.size(1);
+  const std::int64_t m = dw.size(0), k = dw.size(1), n = x.numel() / k;
   gemm({.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .c_row = k}, grad, x, dw);
 }
 

@@ -32,7 +32,9 @@ class LinearPacks {
   int builds_ = 0;
 };
 
-/// y [N, M] = x Wᵀ + b; x, w dense, y dense and not empty, b undefined or dense; `packs` may be null.
+// The result is dense and not empty; w and dw have rank 2, rows any shape that holds N of them.
+
+/// y [N, M] = x Wᵀ + b; x, w dense, b undefined or dense; `packs` may be null.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, LinearPacks* packs, Tensor& y);
 /// dx [N, K] = grad W.
 void linear_grad_x(const Tensor& w, const Tensor& grad, LinearPacks* packs, Tensor& dx);

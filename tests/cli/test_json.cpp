@@ -40,7 +40,7 @@ TEST(Json, EveryCommandPrintsItsKeys) {
 
   const json train = parsed({"train", yaml, "--out", run, "--json"});
   EXPECT_THAT(keys(train), UnorderedElementsAre("run", "complete", "steps", "epochs", "best", "last", "test",
-                                                "images_per_s", "peak_memory_mb"));
+                                                "tune_table", "images_per_s", "peak_memory_mb"));
   EXPECT_EQ(train.at("complete"), true);
   EXPECT_THAT(keys(train.at("best")), UnorderedElementsAre("epoch", "top1"));
   EXPECT_THAT(keys(train.at("last")), UnorderedElementsAre("loss", "top1"));
@@ -76,7 +76,7 @@ TEST(Json, EveryCommandPrintsItsKeys) {
 
 constexpr auto machine_keys = [] {
   return UnorderedElementsAre("cpu", "threads", "pinned", "simd", "peak_gflops", "bandwidth_gbs",
-                              "dense_library", "highway", "compiler");
+                              "dense_library", "tune_table", "highway", "compiler");
 };
 
 TEST(Json, BenchOfModelsPrintsItsKeys) {

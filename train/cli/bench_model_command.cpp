@@ -175,6 +175,7 @@ void add_command(CLI::App& bench, Action& action, bool training) {
   add_repeat_options(*command, {options->bench.runs, options->bench.rounds, options->bench.seconds});
   add_common_options(*command, options->common);
   add_pin_option(*command, options->common);
+  add_tune_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include "bench/bench_op.h"
 #include "train/cli/bench_report.h"
+#include "train/cli/sweep_options.h"
 #include "train/terminal.h"
 
 namespace gyre::cli {
@@ -20,6 +21,7 @@ struct Options {
   std::string impls = "naive,flash";
   std::string products = "fewest";
   BenchOpOptions bench;
+  SweepCommand sweep;
 };
 
 ordered_json row_json(const BenchOpRow& row, const BenchOpResult& result) {
@@ -112,6 +114,7 @@ int run(Options& options) {
   bench.impls = parse_backends("--impl", options.impls);
   bench.products = parse_products(options);
   prepare_cpu(options.common, 0, true, "bench op");
+  if (options.sweep.cases > 0) return run_sweep(options.sweep, bench.groups, options.common.json);
   const BenchOpResult result = bench_op(bench);
   if (options.common.json) {
     print_json(result);
@@ -139,8 +142,10 @@ void add_bench_op_command(CLI::App& bench, Action& action) {
   add_number(*command, "--rows", options->bench.rows, {1, 1 << 24}, "batch times tokens");
   add_list("--products", options->products, "of the flash form: fewest, plain, or a count (c4: 5 or 6)", "N");
   add_repeat_options(*command, {options->bench.runs, options->bench.rounds, options->bench.seconds});
+  add_sweep_options(*command, options->sweep);
   add_common_options(*command, options->common);
   add_pin_option(*command, options->common);
+  add_tune_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

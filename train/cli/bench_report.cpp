@@ -27,6 +27,8 @@ nlohmann::ordered_json machine_json(const Machine& machine) {
           {"peak_gflops", machine.peak_gflops},
           {"bandwidth_gbs", machine.bandwidth_gbs},
           {"dense_library", machine.dense_library},
+          {"tune_table", machine.tune_table.empty() ? nlohmann::ordered_json(nullptr)
+                                                    : nlohmann::ordered_json(machine.tune_table)},
           {"highway", machine.highway},
           {"compiler", machine.compiler}};
 }
@@ -36,6 +38,7 @@ void print_machine(const Machine& machine) {
              machine.threads, machine.pinned ? "pinned" : "free", machine.threads == 1 ? "" : "s",
              machine.simd, machine.peak_gflops, machine.bandwidth_gbs);
   fmt::print("library  {}, Highway {}, {}\n", machine.dense_library, machine.highway, machine.compiler);
+  if (!machine.tune_table.empty()) fmt::print("kernels  by tune table {}\n", machine.tune_table);
 }
 
 std::string range_text(const Timing& ms, int digits) {

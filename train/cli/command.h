@@ -30,6 +30,7 @@ struct CommonOptions {
   bool json = false;
   std::string backend;  ///< empty: as configured
   bool no_pin = false;
+  std::string tune_table;  ///< file, "none", or empty: as load_tune_table finds it
 };
 
 /// Work that the parsed command line asks for; returns the exit code.
@@ -51,12 +52,15 @@ void add_bench_model_commands(CLI::App& bench, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
+void add_tune_command(CLI::App& app, Action& action);
 
 void add_json_option(CLI::App& command, bool& json);
 /// --device, --threads and --json.
 void add_common_options(CLI::App& command, CommonOptions& options);
 void add_backend_option(CLI::App& command, CommonOptions& options);
 void add_pin_option(CLI::App& command, CommonOptions& options);
+/// --tune-table.
+void add_tune_option(CLI::App& command, CommonOptions& options);
 /// --set, repeatable.
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 /// An option with one word of `choices`; `shown` is the default as help tells it.
@@ -76,7 +80,7 @@ std::string explain(const CLI::App& app, const std::string& parser_message);
 
 /// Sets the thread count (that of the options, else `configured`, else one per core) and pins the threads if
 /// `pin`, unless
-/// --no-pin or GYRE_PIN=0 forbids it. Returns the device.
+/// --no-pin or GYRE_PIN=0 forbids it; then loads the table of kernel choices. Returns the device.
 Device prepare_machine(const CommonOptions& options, int configured, bool pin);
 
 /// The same for a command that has no CUDA form: DeviceError if --device asks for one.

@@ -91,6 +91,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   add_common_options(*command, options->common);
   add_backend_option(*command, options->common);
   add_pin_option(*command, options->common);
+  add_tune_option(*command, options->common);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

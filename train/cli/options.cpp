@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/words.h"
 #include "train/cli/command.h"
+#include "train/cli/tuning.h"
 
 namespace gyre::cli {
 namespace {
@@ -82,14 +83,23 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 void add_backend_option(CLI::App& command, CommonOptions& options) {
-  add_choice(command, "--backend", options.backend, {"auto", "flash", "naive"}, "how EQ-Linear is computed",
-             "as configured");
+  add_choice(command, "--backend", options.backend, {"auto", "flash", "naive", "fused", "packed"},
+             "how EQ-Linear is computed", "as configured");
 }
 
 void add_pin_option(CLI::App& command, CommonOptions& options) {
   command.add_flag(
       "--no-pin", options.no_pin,
       "leave threads free to move between cores, as the environment GYRE_PIN=0 does (default: off)");
+}
+
+void add_tune_option(CLI::App& command, CommonOptions& options) {
+  command
+      .add_option(
+          "--tune-table", options.tune_table,
+          "take kernels from this table of gyre tune; none: from the fixed rule (default: environment "
+          "GYRE_TUNE, else where gyre tune writes)")
+      ->type_name("FILE|none");
 }
 
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
@@ -136,6 +146,7 @@ Device prepare_machine(const CommonOptions& options, int configured, bool pin) {
   if (threads > 0) set_num_threads(threads);
   const char* allowed = std::getenv("GYRE_PIN");
   if (pin && !options.no_pin && !(allowed && std::string_view(allowed) == "0")) pin_threads();
+  load_tune_table(options.tune_table);
   return parse_device(options.device);
 }
 

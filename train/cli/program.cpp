@@ -74,6 +74,7 @@ int run_program(int argc, char** argv) {
   add_config_command(app, action);
   add_import_command(app, action);
   add_export_command(app, action);
+  add_tune_command(app, action);
   int code = failure;
   try {
     code = parse_and_run(app, action, argc, argv);

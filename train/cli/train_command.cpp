@@ -38,6 +38,8 @@ void print_json(const TrainResult& result) {
       {"best", {{"epoch", reached(result.best_epoch)}, {"top1", reached(result.best_top1)}}},
       {"last", {{"loss", result.last_loss}, {"top1", reached(result.last_top1)}}},
       {"test", {{"top1", reached(result.test_top1)}}},
+      {"tune_table", result.tune_table.empty() ? nlohmann::ordered_json(nullptr)
+                                               : nlohmann::ordered_json(result.tune_table)},
       {"images_per_s", result.images_per_s},
       {"peak_memory_mb", result.peak_memory_mb}};
   if (!result.parent.empty()) {
@@ -93,6 +95,7 @@ void add_run_options(CLI::App* command, const std::shared_ptr<Options>& options,
   add_common_options(*command, options->common);
   add_backend_option(*command, options->common);
   add_pin_option(*command, options->common);
+  add_tune_option(*command, options->common);
   command->footer([] {
     return "Configuration, with defaults, legal values and meaning:\n\n" + config_help() +
            "\nExit codes: 0 success, 1 failure, 2 wrong use, 130 interrupted after saving.";

@@ -1,6 +1,7 @@
 #include "kernels/eq_linear.h"
 
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include "core/parallel.h"
@@ -45,7 +46,14 @@ EqImplementation choose(const EqShape& shape, EqBackend backend, DType dtype) {
 Tensor bias_gradient(const Tensor& grad) {
   const std::int64_t d = grad.size(1), order = grad.size(2);
   const Tensor columns = sum(grad.reshape({grad.size(0), d * order}), std::array{0}, false);
-  return order == 1 ? columns : sum(columns.reshape({d, order}), std::array{1}, false);
+  if (order == 1) return columns;
+  Tensor b = Tensor::empty({d}, grad.dtype());
+  dispatch_floating(grad.dtype(), "eq_linear", [&]<class T>(T) {
+    const T* from = columns.data<T>();
+    T* to = b.mutable_data<T>();
+    for (std::int64_t i = 0; i < d; ++i, from += order) to[i] = std::accumulate(from, from + order, T{});
+  });
+  return b;
 }
 
 struct Forward {

@@ -24,17 +24,18 @@ Dense dense_layer(const Group& group, const Tensor& w, const Tensor& b, EqPlanes
   }
   if (!b.defined() || group.order() == 1) return {naive.dense, b};
   if (auto source = EqPlanes::State::source_of(b); naive.bias_source != source) {
-    naive.bias = b.unsqueeze(1).expand({b.size(0), group.order()}).reshape({b.size(0) * group.order()});
+    naive.bias =
+        b.unsqueeze(1).expand({b.size(0), group.order()}).contiguous().reshape({b.size(0) * group.order()});
     naive.bias_source = source;
   }
   return {naive.dense, naive.bias};
 }
 
-/// dW[d,c,r] = Σ_n Σ_t dy[n,d,t]·x[n,c,t·r]. The sum over t takes either rows that are repeated once per t,
-/// or dense gradients: whichever is smaller.
+/// dW[d,c,r] = Σ_n Σ_t dy[n,d,t]·x[n,c,t·r]. The sum over t stands within the product, over rows that are
+/// repeated once per t, or after the dense one: whichever moves less.
 Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad) {
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0), order = w.size(2);
-  if (n < d) {
+  if (n * (c * order + 4 * d) < c * d * order) {
     Tensor dw = Tensor::empty({d, c * order}, w.dtype());
     const Tensor rows = grad.transpose(1, 2).contiguous();
     if (dw.numel() > 0) linear_grad_w(permute_eq_rows(group, x), rows, dw);

@@ -99,7 +99,7 @@ TEST(Usage, WrongUseIsCodeTwoAndOneLine) {
   expect_error({"bench", "train", "--seconds", "0"}, "--seconds: 0 is out of range (0, 3600]");
   expect_error({"bench", "train", "--seconds", "0,5"}, "--seconds: '0,5' is not a number");
   expect_error({"eval", "somewhere", "--backend", "flsh"},
-               "'flsh' is not one of auto, flash, naive; did you mean flash?");
+               "'flsh' is not one of auto, flash, naive, fused, packed; did you mean flash?");
   expect_error({"eval", "somewhere", "--weights", "mean"}, "'mean' is not one of ema, raw");
   expect_error({"eval", "somewhere", "--mirrors"}, "--mirrors needs --rotations");
 }

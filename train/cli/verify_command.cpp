@@ -190,6 +190,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_common_options(*command, options->common);
   add_backend_option(*command, options->common);
   add_pin_option(*command, options->common);
+  add_tune_option(*command, options->common);
   command->footer("Exit codes: 0 all rows pass, 1 some fail or an error, 2 wrong use.");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

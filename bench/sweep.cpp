@@ -14,16 +14,19 @@ using kernels::EqDirection;
 
 constexpr double error_bound = 5e-6;
 constexpr double slower_bound = 0.95;
+constexpr std::int64_t usual_channels = 8;  // at least, but for one case in
+constexpr std::int64_t narrow_share = 5;
 constexpr double most_work = 0x1p33;  // multiply-adds of the dense layer
 
 std::int64_t below(RandomStream& stream, std::int64_t count) {
   return static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(count)));
 }
 
-/// 1 to `most`, evenly on a logarithmic scale.
-std::int64_t draw_count(RandomStream& stream, std::int64_t most) {
+/// `least` to `most`, evenly on a logarithmic scale.
+std::int64_t draw_count(RandomStream& stream, std::int64_t least, std::int64_t most) {
   const double u = static_cast<double>(below(stream, 1 << 30)) / (1 << 30);
-  return std::min(most, static_cast<std::int64_t>(std::exp(u * std::log(static_cast<double>(most) + 1))));
+  const double low = static_cast<double>(least), high = static_cast<double>(std::max(least, most)) + 1;
+  return std::min(most, static_cast<std::int64_t>(low * std::pow(high / low, u)));
 }
 
 SweepRow draw_case(const SweepOptions& options, RandomStream& stream, int threads) {
@@ -33,10 +36,11 @@ SweepRow draw_case(const SweepOptions& options, RandomStream& stream, int thread
       options
           .groups[static_cast<std::size_t>(below(stream, static_cast<std::int64_t>(options.groups.size())))];
   const double order = Group::get(sizes.group).order();
+  const std::int64_t least = below(stream, narrow_share) == 0 ? 1 : usual_channels;
   do {
-    sizes.rows = draw_count(stream, options.most_rows);
-    sizes.channels_in = draw_count(stream, options.most_channels);
-    sizes.channels_out = draw_count(stream, options.most_channels);
+    sizes.rows = draw_count(stream, 1, options.most_rows);
+    sizes.channels_in = draw_count(stream, least, options.most_channels);
+    sizes.channels_out = draw_count(stream, least, options.most_channels);
   } while (static_cast<double>(sizes.rows) * static_cast<double>(sizes.channels_in) * order *
                static_cast<double>(sizes.channels_out) * order >
            most_work);
@@ -46,18 +50,31 @@ SweepRow draw_case(const SweepOptions& options, RandomStream& stream, int thread
   return row;
 }
 
-void measure(const SweepOptions& options, EqTrial& trial, SweepRow& row) {
+/// Measures of one case in one direction, over all repeats.
+struct Measures {
+  SweepRow row;
+  std::array<Runs, 2> runs;  // standard, own
+};
+
+void check(const SweepOptions& options, EqTrial& trial, SweepRow& row) {
   trial.run(row.direction, options.backend);
   row.kernel = trial.kernel(row.direction, options.backend);
   row.rel_l2 = trial.error(row.direction);
-  const std::array<std::function<void()>, 2> contestants{[&] { trial.run(row.direction, std::nullopt); },
-                                                         [&] { trial.run(row.direction, options.backend); }};
-  std::array<Runs, 2> runs;
-  for (int repeat = 0; repeat < options.repeats; ++repeat)
-    time_calls(contestants, options.rounds, options.seconds, runs);
-  row.ms_standard = summarise(runs[0]).median;
-  row.ms = summarise(runs[1]).median;
-  row.ratio = ratio_of(runs[0], runs[1]);
+}
+
+void repeat(const SweepOptions& options, EqTrial& trial, Measures& measures) {
+  const EqDirection direction = measures.row.direction;
+  const std::array<std::function<void()>, 2> contestants{[&] { trial.run(direction, std::nullopt); },
+                                                         [&] { trial.run(direction, options.backend); }};
+  time_calls(contestants, options.rounds, options.seconds, measures.runs);
+}
+
+SweepRow finished(const Measures& measures) {
+  SweepRow row = measures.row;
+  row.ms_standard = summarise(measures.runs[0]).median;
+  row.ms = summarise(measures.runs[1]).median;
+  row.ratio = ratio_of(measures.runs[0], measures.runs[1]);
+  return row;
 }
 
 /// Puts the thread count back.
@@ -85,23 +102,38 @@ SweepResult sweep(const SweepOptions& options,
       "sweep: cases, repeats, rounds and seconds must be positive");
   require<ValueError>(!options.groups.empty() && options.most_rows >= 1 && options.most_channels >= 1,
                       "sweep: groups, rows and channels must not be empty");
-  SweepResult result{this_machine(), options.seed, options.repeats, {}};
+  SweepResult result;
+  result.machine = this_machine();
+  result.seed = options.seed;
+  result.repeats = options.repeats;
   const ThreadsScope threads;
-  std::vector<double> ratios;
-  for (std::int64_t i = 0; i < options.cases; ++i) {
-    RandomStream stream(options.seed, Purpose::test, static_cast<std::uint64_t>(i));
-    SweepRow row = draw_case(options, stream, threads.count());
-    set_num_threads(row.threads);
-    EqTrial trial(row.sizes, options.seed + static_cast<std::uint64_t>(i));
-    for (const EqDirection direction : {EqDirection::forward, EqDirection::backward}) {
-      row.direction = direction;
-      measure(options, trial, row);
-      result.wrong += row.wrong();
-      result.slower += row.slower();
-      ratios.push_back(row.ratio.median);
-      result.rows.push_back(row);
+  std::vector<std::array<Measures, 2>> all(static_cast<std::size_t>(options.cases));
+  std::int64_t done = 0;
+  // Whole passes, so that a disturbance does not meet every repeat of a case.
+  for (int pass = 0; pass < options.repeats; ++pass) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (pass == 0) {
+        RandomStream stream(options.seed, Purpose::test, i);
+        all[i][0].row = all[i][1].row = draw_case(options, stream, threads.count());
+        all[i][1].row.direction = EqDirection::backward;
+      }
+      set_num_threads(all[i][0].row.threads);
+      EqTrial trial(all[i][0].row.sizes, options.seed + i);
+      for (Measures& measures : all[i]) {
+        if (pass == 0) check(options, trial, measures.row);
+        repeat(options, trial, measures);
+      }
+      if (progress) progress(++done, finished(all[i][1]));
     }
-    if (progress) progress(i + 1, row);
+  }
+  std::vector<double> ratios;
+  for (const auto& both : all) {
+    for (const Measures& measures : both) {
+      result.rows.push_back(finished(measures));
+      result.wrong += result.rows.back().wrong();
+      result.slower += result.rows.back().slower();
+      ratios.push_back(result.rows.back().ratio.median);
+    }
   }
   result.least_ratio = *std::min_element(ratios.begin(), ratios.end());
   result.median_ratio = median(std::move(ratios));

@@ -46,9 +46,10 @@ struct SweepResult {
   double median_ratio = 0, least_ratio = 0;
 };
 
-/// Rows up to 8192 and channels up to 1024 are drawn evenly on a logarithmic scale, products of more than
-/// 2^33 multiply-adds anew; bias, GELU and threads (1 up to num_threads()) evenly. Weights are packed before
-/// the timed part on both sides. `progress` may be empty. Throws ValueError for options that do not fit.
+/// Rows from 1 to 8192 and channels from 8 to 1024, in one case of five from 1, are drawn evenly on a
+/// logarithmic scale, products of more than 2^33 multiply-adds anew; bias, GELU and threads (1 up to
+/// num_threads()) evenly. Weights are packed before the timed part on both sides. `progress` (may be empty)
+/// comes after each case of each repeat. Throws ValueError for options that do not fit.
 SweepResult sweep(const SweepOptions& options,
                   const std::function<void(std::int64_t done, const SweepRow& last)>& progress = {});
 

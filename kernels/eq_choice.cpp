@@ -29,6 +29,13 @@ std::uint64_t key_of(const EqShape& shape) {
   return key;
 }
 
+/// Few rows read every weight once: the library's products then keep all threads busy.
+bool packed_wins(const EqShape& shape) {
+  const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
+  if (shape.direction == EqDirection::forward) return n <= 32 && c * d >= 65536;
+  return n < 48 && c >= (n < 8 ? 128 : 48) && d >= 48 && c * d >= 16384;
+}
+
 // From medians of gyre tune on two threads of a Zen 5 with AVX-512, which one thread confirms: a panel of
 // output channels is computed whole, and the transforms of a row cost as much as a few channels of its
 // products. Flash therefore needs both kinds of channels, unless there are so few rows that the call costs
@@ -46,18 +53,15 @@ bool flash_wins_forward(const EqShape& shape) {
 
 bool flash_wins_backward(const EqShape& shape) {
   const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
-  const std::int64_t least = shape.group.order() == 2 && n > 128 ? 24 : 12;
-  if (n >= 32) return c >= least && d >= least;
-  if (c >= 48 && d >= 48 && c * d >= 16384) return true;
-  if (n >= 8) return c >= 12 && d >= 12;
-  return c * d <= (shape.group.order() == 8 ? 64 : 2048) && d <= 128;
-}
-
-/// Few rows read every weight once: the library's products then keep all threads busy.
-bool packed_wins(const EqShape& shape) {
-  const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
-  if (shape.direction == EqDirection::forward) return n <= 32 && c * d >= 65536;
-  return n < 48 && c >= 48 && d >= 48 && c * d >= 16384;
+  const int order = shape.group.order();
+  const std::int64_t least = order == 2 && n > 128 ? 24 : 12;
+  if (n >= 8 && c >= least && d >= least) return true;
+  if (packed_wins(shape)) return true;
+  // Calls of a few microseconds.
+  if (order == 8) return n <= 4 && c * d <= 64;
+  if (n <= 2) return d <= 24 ? c <= 64 : d <= 96 && c >= 6 && c <= 24;
+  if (n < 8) return d <= 24 ? c <= 256 : d <= 128 && c <= 64;
+  return n <= 32 && (d <= 24 ? c <= (d < 4 ? 32 : 256) : d <= 256 && c >= 6);
 }
 
 }  // namespace

@@ -44,21 +44,43 @@ EqImplementation choose(const EqShape& shape, EqBackend backend, DType dtype) {
 
 /// Sums of grad [N, D, T] over N and T, the long one first: over whole rows.
 Tensor bias_gradient(const Tensor& grad) {
-  const std::int64_t d = grad.size(1), order = grad.size(2);
-  const Tensor columns = sum(grad.reshape({grad.size(0), d * order}), std::array{0}, false);
-  if (order == 1) return columns;
+  const std::int64_t n = grad.size(0), d = grad.size(1), order = grad.size(2), row = d * order;
   Tensor b = Tensor::empty({d}, grad.dtype());
   dispatch_floating(grad.dtype(), "eq_linear", [&]<class T>(T) {
-    const T* from = columns.data<T>();
     T* to = b.mutable_data<T>();
-    for (std::int64_t i = 0; i < d; ++i, from += order) to[i] = std::accumulate(from, from + order, T{});
+    const auto add_elements = [&](const T* columns) {
+      for (std::int64_t i = 0; i < d; ++i, columns += order)
+        to[i] = std::accumulate(columns, columns + order, T{});
+    };
+    constexpr std::int64_t few = 64;  // columns that one thread adds faster than a call costs
+    if (row > few || n > few)
+      return add_elements(sum(grad.reshape({n, row}), std::array{0}, false).data<T>());
+    std::array<T, few> columns{};
+    const T* from = grad.data<T>();
+    for (std::int64_t i = 0; i < n; ++i, from += row)
+      for (std::int64_t k = 0; k < row; ++k) columns[k] += from[k];
+    add_elements(columns.data());
   });
   return b;
 }
 
+/// A dense tensor: the given one itself, where it is.
+class Dense {
+ public:
+  explicit Dense(const Tensor& x) : given_(x) {
+    if (x.defined() && !x.is_contiguous()) copy_ = x.contiguous();
+  }
+  operator const Tensor&() const { return copy_.defined() ? copy_ : given_; }
+
+ private:
+  const Tensor& given_;
+  Tensor copy_;
+};
+
 struct Forward {
   const Group& group;
-  const EqLinearOptions& options;
+  const BilinearForm& form;
+  EqBackend backend;
   const Tensor &x, &w, &b;
   EqPlanes& cache;
   Activation activation;
@@ -67,17 +89,18 @@ struct Forward {
 
 struct Backward {
   const Group& group;
-  const EqLinearOptions& options;
+  const BilinearForm& form;
+  EqBackend backend;
   const Tensor &x, &w, &grad;
   bool need_x, need_w, need_b;
   EqPlanes& cache;
 };
 
 void forward_cpu(const Forward& call, Tensor& y) {
-  const BilinearForm& form = form_of(call.group, call.options.products);
+  const BilinearForm& form = call.form;
   const EqShape shape{call.group,     EqDirection::forward, call.x.size(0),
                       call.w.size(1), call.w.size(0),       num_threads()};
-  switch (choose(shape, call.options.backend, call.x.dtype())) {
+  switch (choose(shape, call.backend, call.x.dtype())) {
     case EqImplementation::naive:
       y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
       break;
@@ -94,10 +117,9 @@ void forward_cpu(const Forward& call, Tensor& y) {
 }
 
 void backward_cpu(const Backward& call, LinearGrads& grads) {
-  const BilinearForm& form = form_of(call.group, call.options.products);
-  const auto& [group, options, x, w, grad, need_x, need_w, need_b, cache] = call;
+  const auto& [group, form, backend, x, w, grad, need_x, need_w, need_b, cache] = call;
   const EqShape shape{group, EqDirection::backward, x.size(0), w.size(1), w.size(0), num_threads()};
-  switch (choose(shape, options.backend, x.dtype())) {
+  switch (choose(shape, backend, x.dtype())) {
     case EqImplementation::naive:
       grads = cpu::naive_eq_linear_backward(group, x, w, grad, need_x, need_w, cache);
       break;
@@ -156,14 +178,13 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
     require_same_dtype(x, b, "eq_linear bias");
     require_shape(b, {w.size(0)}, "eq_linear bias");
   }
-  form_of(group, options.products);
+  const BilinearForm& form = form_of(group, options.products);
   std::optional<EqPlanes> temporary;
   Tensor y;
-  const Tensor bias = b.defined() ? b.contiguous() : b;
-  const Tensor input = x.contiguous(), weight = w.contiguous();
+  const Dense input(x), weight(w), bias(b);
   eq_linear_forward_op(x.device(),
-                       Forward{group, options, input, weight, bias, cache ? *cache : temporary.emplace(),
-                               activation, pre_activation},
+                       Forward{group, form, options.backend, input, weight, bias,
+                               cache ? *cache : temporary.emplace(), activation, pre_activation},
                        y);
   return y;
 }
@@ -176,13 +197,13 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   require_same_device(x, grad, "eq_linear gradient");
   require_same_dtype(x, grad, "eq_linear gradient");
   require_shape(grad, {x.size(0), w.size(0), group.order()}, "eq_linear gradient");
-  form_of(group, options.products);
+  const BilinearForm& form = form_of(group, options.products);
   std::optional<EqPlanes> temporary;
   LinearGrads grads;
-  const Tensor input = x.contiguous(), weight = w.contiguous(), dense_grad = grad.contiguous();
+  const Dense input(x), weight(w), dense_grad(grad);
   eq_linear_backward_op(x.device(),
-                        Backward{group, options, input, weight, dense_grad, need_x, need_w, need_b,
-                                 cache ? *cache : temporary.emplace()},
+                        Backward{group, form, options.backend, input, weight, dense_grad, need_x, need_w,
+                                 need_b, cache ? *cache : temporary.emplace()},
                         grads);
   return grads;
 }

@@ -69,8 +69,6 @@ std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options,
 
 /// The dense [D·T, C·T] matrix of the layer: row d·T + t, column c·T + s. ShapeError unless w is [D, C, T].
 Tensor expand_eq_weight(const Group& group, const Tensor& w);
-/// x [N, C, T] once per element t, as row n·T + t, column c·T + r: x[n,c,t·r].
-Tensor permute_eq_rows(const Group& group, const Tensor& x);
 /// Adjoint of expand_eq_weight: a gradient [D·T, C·T] folded to [D, C, T].
 Tensor fold_eq_weight(const Group& group, const Tensor& dense, std::int64_t channels_out,
                       std::int64_t channels_in);

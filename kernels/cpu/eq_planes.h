@@ -12,6 +12,12 @@ namespace gyre::kernels {
 
 /// Contents of the cache: each part remembers the contents of W and the product that it was built from.
 struct EqPlanes::State {
+  /// What the naive product multiplies by.
+  struct DenseEqLayer {
+    Tensor matrix;  // [D·T, C·T]
+    Tensor bias;    // [D·T] or undefined
+  };
+
   /// Which contents something was built from; views of one storage share its version.
   struct Source {
     std::uint64_t version = 0;  // 0 is never drawn
@@ -37,10 +43,9 @@ struct EqPlanes::State {
   struct Naive {
     Source source;
     const Group* group = nullptr;
-    Tensor dense;  // [D·T, C·T]
-    PackedWeight packed;
     Source bias_source;
-    Tensor bias;  // [D·T]
+    std::shared_ptr<const DenseEqLayer> dense;
+    PackedWeight packed;
   } naive;
   std::mutex mutex;
   std::atomic<int> rebuilds = 0;

@@ -18,47 +18,101 @@ namespace gyre::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Permutes whole vectors of channels; one call covers Lanes(d) of them.
+template <int G, class D, class T = hn::TFromD<D>>
+HWY_INLINE void repeat_block(D d, const GroupTable& index, const T* x, std::int64_t stride, T* y) {
+  hn::Vec<D> v[G], turned[G];
+  load_elements<G>(d, x, v);
+  for (int t = 0; t < G; ++t) {
+    for (int s = 0; s < G; ++s) turned[s] = v[index[t][s]];
+    store_elements<G>(d, turned, y + t * stride);
+  }
+}
+
+template <int G, class D, class T = hn::TFromD<D>>
+HWY_INLINE void sum_block(D d, const GroupTable& index, const T* x, std::int64_t stride, T* y) {
+  hn::Vec<D> v[G], sums[G];
+  for (int s = 0; s < G; ++s) sums[s] = hn::Zero(d);
+  for (int t = 0; t < G; ++t) {
+    load_elements<G>(d, x + t * stride, v);
+    for (int s = 0; s < G; ++s) sums[s] = hn::Add(sums[s], v[index[t][s]]);
+  }
+  store_elements<G>(d, sums, y);
+}
+
 template <int G, class T>
 void repeat_rows(const GroupTable& index, std::int64_t first, std::int64_t last, std::int64_t channels,
-                 const T* x, T* y) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t n = first; n < last; ++n)
-    for (std::int64_t c = 0; c < channels; c += lanes) {
-      hn::Vec<decltype(d)> v[G], turned[G];
-      load_some_elements<G>(d, x + (n * channels + c) * G, channels - c, v);
-      for (int t = 0; t < G; ++t) {
-        for (int s = 0; s < G; ++s) turned[s] = v[index[t][s]];
-        store_some_elements<G>(d, turned, channels - c, y + ((n * G + t) * channels + c) * G);
-      }
-    }
+                 std::int64_t row, std::int64_t element, const T* x, T* y) {
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 4> narrow;
+  const auto most = static_cast<std::int64_t>(hn::Lanes(wide)),
+             few = static_cast<std::int64_t>(hn::Lanes(narrow));
+  for (std::int64_t n = first; n < last; ++n) {
+    const T* in = x + n * channels * G;
+    T* out = y + n * row;
+    std::int64_t c = 0;
+    for (; c + most <= channels; c += most) repeat_block<G>(wide, index, in + c * G, element, out + c * G);
+    for (; c + few <= channels; c += few) repeat_block<G>(narrow, index, in + c * G, element, out + c * G);
+    for (; c < channels; ++c)
+      for (int t = 0; t < G; ++t)
+        for (int s = 0; s < G; ++s) out[t * element + c * G + s] = in[c * G + index[t][s]];
+  }
 }
 
 template <int G, class T>
 void sum_rows(const GroupTable& index, std::int64_t first, std::int64_t last, std::int64_t channels,
               const T* x, T* y) {
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 4> narrow;
+  const auto most = static_cast<std::int64_t>(hn::Lanes(wide)),
+             few = static_cast<std::int64_t>(hn::Lanes(narrow));
+  const std::int64_t row = channels * G;
+  for (std::int64_t n = first; n < last; ++n) {
+    const T* in = x + n * G * row;
+    T* out = y + n * row;
+    std::int64_t c = 0;
+    for (; c + most <= channels; c += most) sum_block<G>(wide, index, in + c * G, row, out + c * G);
+    for (; c + few <= channels; c += few) sum_block<G>(narrow, index, in + c * G, row, out + c * G);
+    for (; c < channels; ++c)
+      for (int s = 0; s < G; ++s) {
+        T sum = 0;
+        for (int t = 0; t < G; ++t) sum += in[t * row + c * G + index[t][s]];
+        out[c * G + s] = sum;
+      }
+  }
+}
+
+template <int G, class T>
+void split_rows(std::int64_t first, std::int64_t last, std::int64_t channels, std::int64_t plane, const T* x,
+                T* y) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t n = first; n < last; ++n)
-    for (std::int64_t c = 0; c < channels; c += lanes) {
-      hn::Vec<decltype(d)> v[G], sums[G];
-      for (int s = 0; s < G; ++s) sums[s] = hn::Zero(d);
-      for (int t = 0; t < G; ++t) {
-        load_some_elements<G>(d, x + ((n * G + t) * channels + c) * G, channels - c, v);
-        for (int s = 0; s < G; ++s) sums[s] = hn::Add(sums[s], v[index[t][s]]);
-      }
-      store_some_elements<G>(d, sums, channels - c, y + (n * channels + c) * G);
+  for (std::int64_t n = first; n < last; ++n) {
+    const T* in = x + n * channels * G;
+    T* out = y + n * channels;
+    std::int64_t c = 0;
+    for (; c + lanes <= channels; c += lanes) {
+      hn::Vec<decltype(d)> v[G];
+      load_elements<G>(d, in + c * G, v);
+      for (int t = 0; t < G; ++t) hn::StoreU(v[t], d, out + t * plane + c);
     }
+    for (; c < channels; ++c)
+      for (int t = 0; t < G; ++t) out[t * plane + c] = in[c * G + t];
+  }
 }
 
 #define GYRE_PERMUTE(G, T, SUFFIX)                                                                         \
   void repeat_##SUFFIX(const GroupTable& index, std::int64_t first, std::int64_t last,                     \
-                       std::int64_t channels, const T* x, T* y) {                                          \
-    repeat_rows<G, T>(index, first, last, channels, x, y);                                                 \
+                       std::int64_t channels, std::int64_t row, std::int64_t element, const T* x, T* y) {  \
+    repeat_rows<G, T>(index, first, last, channels, row, element, x, y);                                   \
   }                                                                                                        \
   void sum_##SUFFIX(const GroupTable& index, std::int64_t first, std::int64_t last, std::int64_t channels, \
                     const T* x, T* y) {                                                                    \
     sum_rows<G, T>(index, first, last, channels, x, y);                                                    \
+  }                                                                                                        \
+  void split_##SUFFIX(std::int64_t first, std::int64_t last, std::int64_t channels, std::int64_t plane,    \
+                      const T* x, T* y) {                                                                  \
+    split_rows<G, T>(first, last, channels, plane, x, y);                                                  \
   }
 GYRE_PERMUTE(1, float, 1_f32)
 GYRE_PERMUTE(2, float, 2_f32)
@@ -80,7 +134,8 @@ namespace {
 
 #define GYRE_EXPORT(SUFFIX)    \
   HWY_EXPORT(repeat_##SUFFIX); \
-  HWY_EXPORT(sum_##SUFFIX);
+  HWY_EXPORT(sum_##SUFFIX);    \
+  HWY_EXPORT(split_##SUFFIX);
 GYRE_EXPORT(1_f32)
 GYRE_EXPORT(2_f32)
 GYRE_EXPORT(4_f32)
@@ -98,6 +153,13 @@ std::int64_t row_grain(std::int64_t channels, int order) {
 
 }  // namespace
 
+GroupTable group_table(const Group& group, bool inverse) {
+  GroupTable table{};
+  for (int t = 0; t < group.order(); ++t)
+    for (int s = 0; s < group.order(); ++s) table[t][s] = group.mul(inverse ? group.inv(t) : t, s);
+  return table;
+}
+
 #define GYRE_PICK(NAME, SUFFIX, ORDER)           \
   (ORDER == 1   ? GYRE_CHOSEN(NAME##_1_##SUFFIX) \
    : ORDER == 2 ? GYRE_CHOSEN(NAME##_2_##SUFFIX) \
@@ -105,16 +167,30 @@ std::int64_t row_grain(std::int64_t channels, int order) {
                 : GYRE_CHOSEN(NAME##_8_##SUFFIX))
 
 template <class T>
-void repeat_permuted(int order, const GroupTable& index, std::int64_t rows, std::int64_t channels, const T* x,
-                     T* y) {
+void repeat_permuted(int order, const GroupTable& index, std::int64_t rows, std::int64_t channels,
+                     std::int64_t row, std::int64_t element, const T* x, T* y) {
   const auto run = [&] {
     if constexpr (std::is_same_v<T, float>)
       return GYRE_PICK(repeat, f32, order);
     else
       return GYRE_PICK(repeat, f64, order);
   }();
-  parallel_for(0, rows, row_grain(channels, order),
-               [&](std::int64_t first, std::int64_t last) { run(index, first, last, channels, x, y); });
+  parallel_for(0, rows, row_grain(channels, order), [&](std::int64_t first, std::int64_t last) {
+    run(index, first, last, channels, row, element, x, y);
+  });
+}
+
+template <class T>
+void split_elements(int order, std::int64_t rows, std::int64_t channels, const T* x, T* y) {
+  const auto run = [&] {
+    if constexpr (std::is_same_v<T, float>)
+      return GYRE_PICK(split, f32, order);
+    else
+      return GYRE_PICK(split, f64, order);
+  }();
+  parallel_for(0, rows, row_grain(channels, 1), [&](std::int64_t first, std::int64_t last) {
+    run(first, last, channels, rows * channels, x, y);
+  });
 }
 
 template <class T>
@@ -131,10 +207,14 @@ void sum_permuted(int order, const GroupTable& index, std::int64_t rows, std::in
 }
 #undef GYRE_PICK
 
-template void repeat_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const float*, float*);
-template void repeat_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const double*, double*);
+template void repeat_permuted(int, const GroupTable&, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                              const float*, float*);
+template void repeat_permuted(int, const GroupTable&, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                              const double*, double*);
 template void sum_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const float*, float*);
 template void sum_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const double*, double*);
+template void split_elements(int, std::int64_t, std::int64_t, const float*, float*);
+template void split_elements(int, std::int64_t, std::int64_t, const double*, double*);
 
 }  // namespace gyre::kernels::cpu
 #endif

@@ -27,7 +27,7 @@ TEST(Sweep, DrawsTheSameCasesForTheSameSeed) {
   std::int64_t steps = 0;
   const SweepResult one =
       sweep(quick(), [&](std::int64_t done, const SweepRow&) { EXPECT_EQ(done, ++steps); });
-  EXPECT_EQ(steps, 6);
+  EXPECT_EQ(steps, 12);  // two repeats
   EXPECT_EQ(num_threads(), 2);
   const SweepResult two = sweep(quick());
   SweepOptions other = quick();

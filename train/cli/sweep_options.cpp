@@ -93,8 +93,8 @@ int run_sweep(const SweepCommand& command, const std::vector<std::string>& group
   options.groups = groups;
   ProgressLine line(stderr, !json);
   const SweepResult result = sweep(options, [&](std::int64_t done, const SweepRow& last) {
-    line.update("sweep", static_cast<double>(done) / static_cast<double>(options.cases),
-                fmt::format("{} of {}  {:.2f}x", done, options.cases, last.ratio.median));
+    line.update("sweep", static_cast<double>(done) / static_cast<double>(options.cases * options.repeats),
+                fmt::format("{} of {}  {:.2f}x", done, options.cases * options.repeats, last.ratio.median));
   });
   line.clear();
   if (json) {

@@ -119,6 +119,15 @@ std::optional<Checkpoint> adopt_parent(Config& config, const Config* stored, boo
                        "{}: takes images of {} channels, {} has {}", config.finetune.checkpoint,
                        model.in_channels, splits.train->name(), splits.preprocessing.channels);
   config.model = adopt_model(config.model, model, config.finetune.checkpoint);
+  if (parent && (parent->preprocessing.mean != splits.preprocessing.mean ||
+                 parent->preprocessing.std != splits.preprocessing.std))
+    fmt::print(
+        stderr,
+        "gyre: warning: images are normalised by mean {}, std {}, but {} was trained with mean {}, std "
+        "{}; set data.mean and data.std\n",
+        fmt::join(splits.preprocessing.mean, " "), fmt::join(splits.preprocessing.std, " "),
+        parent->path.string(), fmt::join(parent->preprocessing.mean, " "),
+        fmt::join(parent->preprocessing.std, " "));
   return parent;
 }
 

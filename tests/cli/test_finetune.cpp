@@ -76,6 +76,14 @@ TEST_F(FinetuneCommand, JsonTellsParentAndTransfer) {
   EXPECT_EQ(json::parse(again.out).at("parent"), object.at("parent"));
 }
 
+TEST_F(FinetuneCommand, OtherNormalisationIsToldOnce) {
+  EXPECT_EQ(finetune({"--dry-run"}).err, "");
+  const Outcome outcome = finetune({"--dry-run", "--set", "data.mean=[0.25]"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, ::testing::StartsWith(
+                               "gyre: warning: images are normalised by mean 0.25, std 0.5, but " + parent_));
+}
+
 TEST_F(FinetuneCommand, WrongUse) {
   const Outcome group = finetune({"--set", "model.group=d4"});
   EXPECT_EQ(group.code, 2);

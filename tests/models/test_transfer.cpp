@@ -85,7 +85,6 @@ TEST_P(TransferPositions, LargerImageResamplesTheTableAlone) {
 }
 
 TEST_P(TransferPositions, SymmetrySurvives) {
-  if (!is_equivariant(config_)) GTEST_SKIP() << "an ordinary model has none";
   const auto parent = make_model(config_, 1), child = make_model(larger(config_), 2);
   transfer_weights(*child, config_, parent->state(), false);
   child->to(DType::f64);
@@ -130,6 +129,41 @@ TEST(TransferPositions, QuarterTableIsThatOfTheWholeSquare) {
         square.select(0, row).select(0, col).copy_(table.select(0, 2 * i + j));
   const Tensor expected = resample_square(square, 6).slice(0, 0, 3).slice(1, 0, 3).reshape({9, 8});
   EXPECT_LT(rel_l2(child->state().at("pos_embed"), expected), 1e-6);
+}
+
+TEST(TransferOffsets, AnotherWindowResamplesTheRelativeTables) {
+  for (const char* name : {"swin", "eq_swin"}) {
+    const ModelConfig config = testing::small_swin(name, name[0] == 'e' ? "c4" : "c1");
+    ModelConfig wider = config;
+    wider.window = 8;
+    wider.image_size = 32;
+    const auto parent = make_model(config, 1), child = make_model(wider, 2);
+    for (const auto& [own, parameter] : parent->parameters())
+      if (own.ends_with("table"))
+        parameter->variable.set_data(testing::random(parameter->variable.shape(), 3).to(DType::f32));
+    const Transfer transfer = transfer_weights(*child, config, parent->state(), false);
+    EXPECT_EQ(names_of(transfer.resampled),
+              (std::vector<std::string>{"layers.0.blocks.0.attn.relative_position_bias_table",
+                                        "layers.0.blocks.1.attn.relative_position_bias_table",
+                                        "layers.1.blocks.0.attn.relative_position_bias_table"}));
+    EXPECT_EQ(transfer.resampled[0].from, Shape({49, 2}));
+    EXPECT_EQ(transfer.resampled[0].to, Shape({225, 2}));
+    const std::string first = transfer.resampled[0].name;
+    const Tensor square = parent->state().at(first).reshape({7, 7, 2});
+    EXPECT_EQ(child->state().at(first).to_vector(), resample_square(square, 15).to_vector());
+    child->to(DType::f64);
+    EXPECT_LT(worst_nmae(check_equivariance(*child, group_of(wider), images_for(wider, 1), Meaning::image(),
+                                            Meaning::invariant())),
+              1e-10);
+  }
+}
+
+TEST(TransferOffsets, LargerImagesWithTheSameWindowKeepEverything) {
+  const ModelConfig config = testing::small_swin("eq_swin", "c4");
+  ModelConfig wider = config;
+  wider.image_size = 32;
+  const auto parent = make_model(config, 1), child = make_model(wider, 2);
+  EXPECT_TRUE(transfer_weights(*child, config, parent->state(), false).resampled.empty());
 }
 
 TEST(Transfer, RefusesWhatDoesNotFit) {

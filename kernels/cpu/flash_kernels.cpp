@@ -216,18 +216,21 @@ inline void reduce_planes(int products, std::int64_t rows, const float* f, std::
   }
 }
 
-/// bias[⌈D⌉] += Σ_n g[n] of one plane in tiles.
+/// bias[⌈D⌉] += Σ_n g[n] of one plane in tiles. The rows are summed on their own first, so that rounding does
+/// not grow with all rows before them.
 inline void sum_rows(std::int64_t rows, const float* g, std::int64_t height, std::int64_t padded_d,
                      float* bias) {
   const F32 d;
-  for (; rows > 0; rows -= height, g += padded_d * height)
-    for (std::int64_t c = 0; c < padded_d; c += vector_lanes) {
-      const float* from = g + c * height;
-      V sum = hn::Load(d, bias + c);
-      for (std::int64_t n = std::min(rows, height); n > 0; --n, from += vector_lanes)
+  for (std::int64_t c = 0; c < padded_d; c += vector_lanes) {
+    V sum = hn::Zero(d);
+    const float* tile = g + c * height;
+    for (std::int64_t left = rows; left > 0; left -= height, tile += padded_d * height) {
+      const float* from = tile;
+      for (std::int64_t n = std::min(left, height); n > 0; --n, from += vector_lanes)
         sum = hn::Add(sum, hn::Load(d, from));
-      hn::Store(sum, d, bias + c);
     }
+    hn::Store(hn::Add(hn::Load(d, bias + c), sum), d, bias + c);
+  }
 }
 
 /// Adds the sums for dW, then those for db, over rows [first, last); with `dx` also those rows of dX, from

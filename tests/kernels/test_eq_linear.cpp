@@ -214,6 +214,19 @@ TEST(EqLinear, HandCheckedExample) {
     }
 }
 
+TEST(EqLinear, BiasGradientOfManyRowsKeepsItsDigits) {
+  const Group& c4 = Group::get("c4");
+  RandomStream stream(4, Purpose::test);
+  const Tensor x = Tensor::zeros({40000, 2, 4}), w = Tensor::ones({3, 2, 4});
+  const Tensor dy = random_uniform({40000, 3, 4}, 0.5, 1.5, stream);
+  const Tensor exact =
+      eq_linear_backward(c4, x.to(DType::f64), w.to(DType::f64), dy.to(DType::f64), false, false, true).b;
+  for (const EqBackend backend : every_backend)
+    for (const bool with_dx : {false, true})
+      EXPECT_LE(rel_l2(eq_linear_backward(c4, x, w, dy, with_dx, true, true, {backend}).b, exact), 3e-7)
+          << name_of(backend) << with_dx;
+}
+
 TEST(EqLinear, EmptyBatch) {
   const Group& c4 = Group::get("c4");
   const Tensor w = Tensor::ones({3, 2, 4});

@@ -65,6 +65,13 @@ Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Te
   return packed;
 }
 
+void multiply(const FlashProduct& product, std::int64_t rows) {
+  const std::int64_t grain = std::max<std::int64_t>(
+      12, 65536 / std::max<std::int64_t>(1, product.channels_in * product.channels_out));
+  parallel_for(0, rows, grain,
+               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
+}
+
 /// Sums for dW are kept apart by rows and by output channels.
 struct Grid {
   int row_parts = 1, column_parts = 1;
@@ -107,8 +114,7 @@ Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const 
   product.y = y.mutable_data<float>();
   product.gelu = gelu;
   product.sum = sum;
-  parallel_for(0, n, std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, c * d)),
-               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
+  multiply(product, n);
   return y;
 }
 
@@ -138,9 +144,7 @@ LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, 
   const Grid grid(n, d, whole);
   // One pass over dy serves both gradients while the sums stay in the cache.
   const bool together = need_x && need_w && grid.column_parts == 1 && whole <= 131072;
-  if (need_x && !together)
-    parallel_for(0, n, std::max<std::int64_t>(12, 65536 / std::max<std::int64_t>(1, c * d)),
-                 [&](std::int64_t first, std::int64_t last) { flash_multiply(dx, first, last); });
+  if (need_x && !together) multiply(dx, n);
   if (!need_w && !need_b) return grads;
 
   // Parts of D are whole panels of both instruction-set widths.

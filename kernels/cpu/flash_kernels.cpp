@@ -188,7 +188,8 @@ void multiply_rows(const In& in, const Out& out, const FlashProduct& product, st
                    std::int64_t last) {
   Multiplier<Out> multiplier(out, product);
   const std::int64_t plane = multiplier.rows() * round_up(product.channels_in, vector_lanes);
-  float* a = thread_scratch(product.products * plane + multiplier.scratch_floats());
+  const ScratchBuffer<float> scratch(product.products * plane + multiplier.scratch_floats());
+  float* a = scratch.data();
   multiplier.use(a + product.products * plane);
   for (std::int64_t row = first; row < last; row += multiplier.rows()) {
     const std::int64_t rows = std::min(multiplier.rows(), last - row);
@@ -249,7 +250,9 @@ void reduce_all(const In& in, const Out& out, const FlashReduction& r, const Fla
       dx ? multiplier->rows()
          : std::clamp<std::int64_t>(2 * cache_floats / (padded_c + padded_d), tile_rows, 160);
   const std::int64_t f_plane = padded_c * block, g_plane = padded_d * block;
-  float* f = thread_scratch(r.products * (f_plane + g_plane) + (dx ? multiplier->scratch_floats() : 0));
+  const ScratchBuffer<float> scratch(r.products * (f_plane + g_plane) +
+                                     (dx ? multiplier->scratch_floats() : 0));
+  float* f = scratch.data();
   float* g = f + r.products * f_plane;
   if (dx) multiplier->use(g + r.products * g_plane);
   for (std::int64_t row = first; row < last; row += block) {

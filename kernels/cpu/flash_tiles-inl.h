@@ -132,6 +132,17 @@ inline bool is_quarter(int order, int products, const float* m, QuarterTransform
   return false;
 }
 
+/// f with the order of the group as its template argument.
+template <class F>
+void with_order(int order, const F& f) {
+  switch (order) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 4: return f.template operator()<4>();
+    default: return f.template operator()<8>();
+  }
+}
+
 /// f(first, second) with the fastest transforms for two matrices [P, T] of one form.
 template <class F>
 void with_transforms(int order, int products, const float* first, const float* second, const F& f) {
@@ -139,15 +150,9 @@ void with_transforms(int order, int products, const float* first, const float* s
   if (is_quarter(order, products, first, a) && is_quarter(order, products, second, b)) return f(a, b);
   if (is_pair(order, products, first) && is_pair(order, products, second))
     return f(PairTransform(), PairTransform());
-  const auto dense = [&]<int G>() {
+  with_order(order, [&]<int G>() {
     f(DenseTransform<G>{products, first}, DenseTransform<G>{products, second});
-  };
-  switch (order) {
-    case 1: return dense.template operator()<1>();
-    case 2: return dense.template operator()<2>();
-    case 4: return dense.template operator()<4>();
-    default: return dense.template operator()<8>();
-  }
+  });
 }
 
 /// Elements of `count` channels at x [count, G]: a full vector in shuffled order, fewer in natural order with

@@ -42,7 +42,8 @@ void pack_panel(const FlashWeights& s, const float* w, std::int64_t first, float
   const DenseTransform<G> form{s.products, s.weight};
   const F32 d;
   const std::int64_t tile = vector_lanes * vector_lanes;
-  float* planes = thread_scratch(s.products * tile);
+  const ScratchBuffer<float> scratch(s.products * tile);
+  float* planes = scratch.data();
   packed += first * s.products * s.channels_in;
   for (int half = 0; half < 2; ++half, first += vector_lanes, packed += vector_lanes) {
     const auto channel = channel_of_lane<G>(s.channels_out - first);
@@ -85,7 +86,8 @@ void unpack_all(const FlashWeights& s, const float* sums, std::int64_t parts, st
   const std::int64_t plane = padded_c * padded_d, blocks = padded_d / vector_lanes;
   const std::int64_t grain = 8192 / (vector_lanes * std::max<std::int64_t>(1, padded_c)) + 1;
   parallel_for(0, blocks, grain, [&](std::int64_t first, std::int64_t last) {
-    float* total = thread_scratch(s.products * vector_lanes);
+    const ScratchBuffer<float> scratch(s.products * vector_lanes);
+    float* total = scratch.data();
     for (std::int64_t row = first * vector_lanes; row < std::min(last * vector_lanes, s.channels_out);
          ++row) {
       const auto channel = channel_of_lane<G>(s.channels_out - row / vector_lanes * vector_lanes);
@@ -118,16 +120,6 @@ void unpack_bias(std::int64_t channels, const float* sums, std::int64_t parts, s
       for (std::int64_t k = 0; k < parts; ++k) sum += sums[k * part + c + i];
       bias[c + channel[static_cast<std::size_t>(i)]] = sum;
     }
-  }
-}
-
-template <class F>
-void with_order(int order, const F& f) {
-  switch (order) {
-    case 1: return f.template operator()<1>();
-    case 2: return f.template operator()<2>();
-    case 4: return f.template operator()<4>();
-    default: return f.template operator()<8>();
   }
 }
 

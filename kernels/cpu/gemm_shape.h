@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/memory.h"
-
 namespace gyre::kernels::cpu {
 
 /// A batch of products C[b] = A[b]·B[b], A m×k, B k×n; strides in elements, of any value for A and B
@@ -51,22 +49,6 @@ void copy_to_rows(const T* dense, const StridedMatrices& to, T* target, bool acc
 /// C = bias or 0: the product for k = 0.
 template <class T>
 void fill_rows(const StridedMatrices& c, const T* bias, T* target);
-
-/// Uninitialised memory from the tensor pool while alive.
-template <class T>
-class ScratchBuffer {
- public:
-  explicit ScratchBuffer(std::int64_t count)
-      : bytes_(static_cast<std::size_t>(count) * sizeof(T)), data_(static_cast<T*>(pool_allocate(bytes_))) {}
-  ~ScratchBuffer() { pool_free(data_, bytes_); }
-  ScratchBuffer(const ScratchBuffer&) = delete;
-  ScratchBuffer& operator=(const ScratchBuffer&) = delete;
-  T* data() const { return data_; }
-
- private:
-  std::size_t bytes_;
-  T* data_;
-};
 
 /// FNV-1a over 64-bit words.
 class HashStream {

@@ -18,6 +18,7 @@
 #include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/gemm_f64.h"
 #include "kernels/cpu/group_transform.h"
+#include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels::cpu {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/cpu/eigen_gemm.h"
+#include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels::cpu {
 

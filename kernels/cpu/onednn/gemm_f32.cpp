@@ -1,4 +1,5 @@
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/cpu/scratch.h"
 
 #include "kernels/cpu/onednn/primitives.h"
 #include "kernels/cpu/onednn/product.h"

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/cpu/onednn/product.h"
+#include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels::cpu {
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/onednn/product.h"
 
 #include "core/parallel.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd.h"
 
 namespace gyre::kernels::cpu {

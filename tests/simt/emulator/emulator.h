@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/cuda/simt.h"
+#include "tests/simt/emulator/fault.h"
+
+namespace gyre::simt {
+
+/// The order in which ready threads and blocks run.
+enum class Schedule { fifo, lifo, random };
+/// When a cp.async copy happens: at once, or when it is waited for, with a poisoned destination until then.
+enum class Copies { at_once, deferred };
+
+struct Options {
+  Schedule schedule = Schedule::fifo;
+  Copies copies = Copies::at_once;
+  std::uint64_t seed = 0;
+};
+/// Holds for all launches that follow.
+void configure(const Options& options);
+
+/// Where the running thread stands; two moments of one block are ordered if a number of barriers differs that
+/// both threads took part in.
+struct Moment {
+  std::uint32_t block = 0;  // counts all blocks of all launches, from 1
+  std::uint32_t barriers = 0;
+  std::uint32_t warp_barriers = 0;
+  std::uint32_t thread = 0;
+};
+
+/// What the checked build learns from the emulator beside the accesses that the compiler announces.
+class Checker {
+ public:
+  virtual ~Checker() = default;
+  /// Blocks from `first_block` on belong to this launch; the kernel may read the arguments.
+  virtual void begin_launch(std::uint32_t first_block, const Call& call) = 0;
+  virtual void add_buffer(const void* begin, std::size_t size, bool initialised) = 0;
+  virtual void remove_buffer(const void* begin) = 0;
+  virtual void atomic(const void* address, std::size_t size, void* site) = 0;
+  virtual void begin_copy(const void* to, const void* from, std::size_t size, bool valid, void* site) = 0;
+  virtual void end_copy(const void* to, const void* from, std::size_t size, bool valid, void* site) = 0;
+};
+void install(Checker* checker);
+
+/// Memory that kernels may use; `initialised`: that they may read at once.
+void add_buffer(const void* begin, std::size_t size, bool initialised);
+void remove_buffer(const void* begin);
+
+/// Whether a kernel runs now.
+bool running();
+Moment now();
+/// First byte and size of the running block's shared memory.
+const unsigned char* shared_begin();
+std::size_t shared_size();
+/// Ends the launch with a Fault; called by a running kernel.
+[[noreturn]] void fail(Rule rule, const std::string& what);
+
+}  // namespace gyre::simt

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files of this folder: random weights of small models, an input and their logits, by timm.
+"""Makes golden files of this folder: random weights of small models, an input and their logits, by timm.
 
     pip install timm torch safetensors
     tests/golden/make_golden.py [FOLDER]

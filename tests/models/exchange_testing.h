@@ -11,14 +11,15 @@
 
 namespace gyre::testing {
 
-/// A file of tests/golden, made by make_golden.py there.
+/// A file of tests/golden, made by a script there.
 inline SafetensorsFile golden(const std::string& name) {
   return read_safetensors(fmt::format("{}/tests/golden/{}.safetensors", GYRE_SOURCE_DIR, name));
 }
 
-/// Largest difference of the model's logits from those of timm, on the images stored with them.
-inline double golden_error(const std::string& name, const ModelConfig& config, Layout layout) {
-  const TensorMap io = golden(name + ".io").tensors;
+/// Largest difference of the model's logits from those in `name`.io, or `other`.io, on the images there.
+inline double golden_error(const std::string& name, const ModelConfig& config, Layout layout,
+                           const std::string& other = "") {
+  const TensorMap io = golden((other.empty() ? name : other) + ".io").tensors;
   const auto model = make_model(config, 1);
   model->load_state(import_weights(golden(name).tensors, *model, layout).weights);
   model->eval();

@@ -67,6 +67,50 @@ ModelConfig small_eq_swin() {
   return config;
 }
 
+ModelConfig golden_eq_swin() {
+  ModelConfig config = small_eq_swin();
+  config.mlp_ratio = 2;
+  return config;
+}
+
+TEST(Golden, ReleasedEqSwinEqualsItsDefinition) {
+  for (const char* name : {"eq_swin", "eq_swin_planes"}) {
+    for (const char* backend : {"auto", "naive", "flash"}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, backend));
+      ModelConfig config = golden_eq_swin();
+      config.backend = backend;
+      EXPECT_LE(golden_error(name, config, Layout::released, "eq_swin"), 1e-5);
+    }
+  }
+}
+
+TEST(Exchange, ReleasedEqSwinTellsWhatChanged) {
+  const auto model = make_model(golden_eq_swin(), 0);
+  const auto notes = [&](const char* name) {
+    return import_weights(golden(name).tensors, *model, Layout::released).notes;
+  };
+  EXPECT_THAT(notes("eq_swin"), ElementsAre("2 buffers left out: computed here"));
+  EXPECT_THAT(notes("eq_swin_planes"),
+              ElementsAre("22 tensors not tied over the group, averaged: lost 3.35e-01 of their norm, "
+                          "6.79e-01 at most in one value",
+                          "16 tensors of frequency planes, turned back to rounding (not bit for bit)",
+                          "2 buffers left out: computed here"));
+}
+
+TEST(Exchange, SwinFilesHaveTheShapesOfTheirAuthors) {
+  for (const auto& [name, config, layout] :
+       {std::tuple("swin", golden_swin(), Layout::timm), {"eq_swin", golden_eq_swin(), Layout::released}}) {
+    SCOPED_TRACE(name);
+    TensorMap file = golden(name).tensors;
+    const auto model = make_model(config, 0);
+    EXPECT_EQ(detect_layout(file, model->config()), layout);
+    EXPECT_EQ(classes_in(file), 10);
+    model->load_state(import_weights(file, *model, layout).weights);
+    std::erase_if(file, [](const auto& entry) { return entry.first.ends_with(".basis"); });
+    EXPECT_TRUE(same_bits(export_weights(*model, layout), file));
+  }
+}
+
 TEST(Exchange, EqSwinGoesOutAndComesBack) {
   const auto model = make_model(small_eq_swin(), 3);
   for (const Layout layout : {Layout::gyre, Layout::released}) {
@@ -126,6 +170,41 @@ TEST(Exchange, PatchMergingOfTheReleasedLayoutIsItsConvolution) {
   }
   const NoGrad no_grad;
   EXPECT_LE(rel_l2((*merging)(Variable(x)).data(), (*norm)(Variable(y)).data()), 1e-12);
+}
+
+TEST(Exchange, BadSwinFilesAreNamedInOneLine) {
+  const auto error = [](const char* name, const ModelConfig& config, Layout layout, const auto& change) {
+    TensorMap file = golden(name).tensors;
+    change(file);
+    return refusal(file, config, layout);
+  };
+  const auto swin = [&](const auto& change) { return error("swin", golden_swin(), Layout::timm, change); };
+  const auto eq_swin = [&](const auto& change) {
+    return error("eq_swin", golden_eq_swin(), Layout::released, change);
+  };
+  EXPECT_EQ(swin([](auto& file) { file.erase("layers.1.downsample.reduction.weight"); }),
+            "no tensor \"layers.1.downsample.reduction.weight\", expected with shape [32, 64] "
+            "(swin in layout timm)");
+  EXPECT_EQ(swin([](auto& file) {
+              file["layers.0.blocks.1.attn.relative_position_bias_table"] = Tensor::ones({169, 2});
+            }),
+            "tensor \"layers.0.blocks.1.attn.relative_position_bias_table\" has shape [169, 2], "
+            "expected [49, 2]");
+  EXPECT_EQ(eq_swin([](auto& file) { file.erase("layers.0.downsample.reduction.weight"); }),
+            "no tensor \"layers.0.downsample.reduction.weight\", expected with shape [8, 4, 4, 4] "
+            "(eq_swin in layout released)");
+  EXPECT_EQ(eq_swin([](auto& file) {
+              file["layers.0.downsample.reduction.weight"] = Tensor::ones({8, 16, 4});
+            }),
+            "tensor \"layers.0.downsample.reduction.weight\" has shape [8, 16, 4], expected [8, 4, 4, 4]");
+  EXPECT_EQ(eq_swin([](auto& file) { file["layers.1.blocks.0.norm2.bias"] = Tensor::ones({16}); }),
+            "tensor \"layers.1.blocks.0.norm2.bias\" has shape [16], expected [32] or [8]");
+  EXPECT_EQ(
+      eq_swin([](auto& file) {
+        file["layers.0.blocks.0.attn.qkv.weights"] = Tensor::ones({12, 4, 1, 4});
+      }),
+      "tensor \"layers.0.blocks.0.attn.qkv.weights\" has shape [12, 4, 1, 4], expected [12, 1, 4, 4] or "
+      "[12, 4, 4]");
 }
 
 }  // namespace

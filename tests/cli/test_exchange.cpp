@@ -61,6 +61,21 @@ TEST(ExchangeCommands, BadInputIsOneLine) {
   expect(run_gyre({"import", golden("vit_token"), "--model", "vit", "--mean", "0.5;1"}), 2,
          "--mean: '0.5;1' is not a number");
   expect(run_gyre({"import", golden("vit_token"), "--layout", "tim"}), 2, "did you mean timm?");
+  const auto swin = [&](const std::string& depths, const std::string& window) {
+    std::vector<std::string> words{"import", golden("swin"), "--model", "swin", "--out", folder / "c"};
+    for (const std::string& pair : {std::string("image_size=32"), std::string("in_channels=3"),
+                                    std::string("width=16"), "depths=" + depths, "window=" + window}) {
+      words.push_back("--set");
+      words.push_back("model." + pair);
+    }
+    return run_gyre(words);
+  };
+  expect(swin("[2, 3]", "4"), 1,
+         "swin.safetensors: no tensor \"layers.1.blocks.2.attn.proj.bias\", expected with shape [32]");
+  expect(
+      swin("[2, 2]", "8"), 1,
+      "swin.safetensors: tensor \"layers.0.blocks.0.attn.relative_position_bias_table\" has shape [49, 2], "
+      "expected [225, 2]");
   expect(run_gyre({"export", folder / "absent", folder / "x.safetensors"}), 1, "does not exist");
 }
 

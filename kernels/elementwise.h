@@ -1,11 +1,9 @@
 #pragma once
 
 #include "core/tensor.h"
+#include "kernels/elementwise_ops.h"
 
 namespace gyre::kernels {
-
-enum class BinaryOp { add, sub, mul, div };
-enum class UnaryOp { neg, exp, log, sqrt, tanh, relu, gelu /**< exact, with erf */ };
 
 // All take f32 or f64 with any strides and return dense tensors. Errors: DTypeError, DeviceError, ShapeError.
 

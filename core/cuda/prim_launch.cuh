@@ -25,8 +25,10 @@
   type* const name = reinterpret_cast<type*>(gyre_shared_memory)
 
 namespace gyre::prim {
-struct Site {};  // a line of a kernel: only the emulator asks
+struct Site {};
 }  // namespace gyre::prim
+#define GYRE_HERE \
+  ::gyre::prim::Site {}
 
 #else
 
@@ -50,6 +52,8 @@ struct Site {};  // a line of a kernel: only the emulator asks
 namespace gyre::prim {
 using simt::Site;
 }  // namespace gyre::prim
+#define GYRE_HERE \
+  ::gyre::prim::Site { __builtin_FILE(), __builtin_LINE() }
 
 #endif
 

@@ -7,12 +7,10 @@
 /// tests/simt.
 namespace gyre::simt {
 
-/// A line of a kernel; as a default argument, the line of the caller.
+/// A line of a kernel.
 struct Site {
   const char* file;
   int line;
-
-  constexpr Site(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : file(f), line(l) {}
 };
 
 struct Index {

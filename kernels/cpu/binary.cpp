@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 
 #include "core/parallel.h"
+#include "kernels/broadcast_loop.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/simd_targets.h"
 
@@ -116,42 +116,15 @@ GYRE_EXPORT(binary);
 
 constexpr std::int64_t grain = 16384;  // elements per task
 
-/// Dimensions of a dense result, merged where both inputs step evenly.
-struct Loop {
-  int rank = 0;
-  std::array<std::int64_t, Shape::max_rank> extent{}, a{}, b{};
-};
-
-Loop merge_dimensions(const Shape& shape, const Shape& a, const Shape& b) {
-  Loop loop;
-  for (int dim = 0; dim < shape.rank(); ++dim) {
-    const std::int64_t extent = shape[dim];
-    if (extent == 1) continue;
-    const auto last = static_cast<std::size_t>(loop.rank - 1);
-    if (loop.rank > 0 && loop.a[last] == a[dim] * extent && loop.b[last] == b[dim] * extent) {
-      loop.extent[last] *= extent;
-      loop.a[last] = a[dim];
-      loop.b[last] = b[dim];
-    } else {
-      const auto next = static_cast<std::size_t>(loop.rank++);
-      loop.extent[next] = extent;
-      loop.a[next] = a[dim];
-      loop.b[next] = b[dim];
-    }
-  }
-  if (loop.rank == 0) loop.extent[static_cast<std::size_t>(loop.rank++)] = 1;
-  return loop;
-}
-
 /// Calls run(tile) for pieces that cover elements [first, last) of the result.
 template <class T, class F>
-void for_each_tile(const Loop& loop, const T* a, const T* b, T* y, std::int64_t first, std::int64_t last,
-                   F run) {
-  const auto inner = static_cast<std::size_t>(loop.rank - 1);
+void for_each_tile(const BroadcastLoop& loop, const T* a, const T* b, T* y, std::int64_t first,
+                   std::int64_t last, F run) {
+  const int inner = loop.rank - 1;
   const std::int64_t n = loop.extent[inner];
   while (first < last) {
     std::int64_t rest = first / n, offset_a = 0, offset_b = 0, rows_left = 1, a_row = 0, b_row = 0;
-    for (std::size_t dim = inner; dim-- > 0;) {
+    for (int dim = inner; dim-- > 0;) {
       const std::int64_t index = rest % loop.extent[dim];
       rest /= loop.extent[dim];
       offset_a += index * loop.a[dim];
@@ -179,7 +152,7 @@ void for_each_tile(const Loop& loop, const T* a, const T* b, T* y, std::int64_t 
 }  // namespace
 
 void binary(BinaryOp op, const Tensor& a, const Tensor& b, Tensor& y) {
-  const Loop loop = merge_dimensions(y.shape(), a.strides(), b.strides());
+  const BroadcastLoop loop = merge_dimensions(y.shape(), a.strides(), b.strides());
   dispatch_floating(y.dtype(), "binary", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(binary, T);
     const T* pa = a.data<T>();

@@ -20,32 +20,30 @@ if(NOT GYRE_KERNELS_ONLY)
   find_package(CLI11 2 REQUIRED)
 endif()
 
-# CUDA, cuDNN and MPI are optional together with what uses them.
-set(GYRE_HAVE_CUDA OFF)
-if(NOT GYRE_CUDA STREQUAL "OFF")
-  find_package(CUDAToolkit 12 QUIET)
-  if(CUDAToolkit_FOUND)
-    set(GYRE_HAVE_CUDA ON)
-    find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  elseif(GYRE_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "GYRE_CUDA=ON, but no CUDA toolkit of version 12 or newer was found")
-  endif()
-endif()
+# CUDA and MPI are optional together with what uses them.
+include(GyreCuda)
 find_package(MPI QUIET COMPONENTS CXX)
 
 # Flags shared by everything we compile.
 add_library(gyre_flags INTERFACE)
-target_compile_options(gyre_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+set(gyre_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow$<SEMICOLON>-Wno-restrict>  # false alarms of g++ 12 inside fmt and std::string at -O3
   $<$<BOOL:${GYRE_WERROR}>:-Werror>)
+target_compile_options(gyre_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${gyre_warnings}>")
+if(GYRE_CUDA_FORM STREQUAL "nvidia")
+  # A kernel that spills registers or needs a stack frame is a mistake.
+  set(gyre_cuda_warnings -Xcompiler=-Wall,-Wextra -Xptxas=-warn-spills,-warn-lmem-usage
+    $<$<BOOL:${GYRE_WERROR}>:-Werror=all-warnings$<SEMICOLON>-Xptxas=-Werror>)
+  target_compile_options(gyre_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${gyre_cuda_warnings}>")
+endif()
 if(GYRE_SANITIZE)
-  target_compile_options(gyre_flags INTERFACE -fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(gyre_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${GYRE_SANITIZE}$<SEMICOLON>-fno-omit-frame-pointer$<SEMICOLON>-fno-sanitize-recover=all>)
   target_link_options(gyre_flags INTERFACE -fsanitize=${GYRE_SANITIZE})
 endif()
 if(GYRE_THREAD_POOL)
   target_compile_definitions(gyre_flags INTERFACE GYRE_THREAD_POOL)
 endif()
-if(GYRE_HAVE_CUDA)
+if(NOT GYRE_CUDA_FORM STREQUAL "none")
   target_compile_definitions(gyre_flags INTERFACE GYRE_WITH_CUDA)
 endif()

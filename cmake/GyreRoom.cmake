@@ -1,9 +1,9 @@
-# gyre_room(NAME [EXCLUDE FOLDER…] [PUBLIC LIB…] [PRIVATE LIB…]): the library gyre_NAME from every source below NAME/.
+# gyre_room(NAME [EXCLUDE FOLDER_OR_FILE…] [PUBLIC LIB…] [PRIVATE LIB…]): the library gyre_NAME from every source below NAME/.
 function(gyre_room name)
   cmake_parse_arguments(ROOM "" "" "EXCLUDE;PUBLIC;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
-  foreach(folder IN LISTS ROOM_EXCLUDE)
-    list(FILTER sources EXCLUDE REGEX "/${folder}/")
+  foreach(path IN LISTS ROOM_EXCLUDE GYRE_CUDA_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "/${path}(/|$)")
   endforeach()
   add_library(gyre_${name} STATIC ${sources})
   add_library(gyre::${name} ALIAS gyre_${name})
@@ -13,4 +13,5 @@ function(gyre_room name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/gyre>)
   target_compile_features(gyre_${name} PUBLIC cxx_std_20)
   target_link_libraries(gyre_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE $<BUILD_INTERFACE:gyre_flags> ${ROOM_PRIVATE} Threads::Threads)
+  gyre_cuda_kernels(${name})
 endfunction()

@@ -16,10 +16,7 @@ namespace {
 constexpr std::int64_t grain = 32768;  // elements per task
 constexpr std::int64_t tile = 32;      // edge of a transposed block
 
-struct Dim {
-  std::int64_t extent = 1;
-  std::int64_t to = 0, from = 0;  // strides
-};
+using Dim = CopyDim;
 
 // Dimensions from outer to inner; the last two form the rows and columns of the inner loops.
 struct Plan {
@@ -32,25 +29,10 @@ struct Plan {
 };
 
 Plan make_plan(const Shape& shape, const Shape& to, const Shape& from) {
-  Plan sorted;
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == 1) continue;
-    // Insertion by falling stride of the destination, so that writes run forward.
-    int at = sorted.rank++;
-    for (; at > 0 && std::abs(sorted[at - 1].to) < std::abs(to[i]); --at) sorted[at] = sorted[at - 1];
-    sorted[at] = {shape[i], to[i], from[i]};
-  }
+  const CopyDims merged = merge_dims(shape, to, from);
   Plan plan;
   plan.rank = 2;  // two outer dimensions of extent 1 stand in for missing rows and columns
-  for (int i = 0; i < sorted.rank; ++i) {
-    const Dim& d = sorted[i];
-    Dim& outer = plan[plan.rank - 1];
-    if (plan.rank > 2 && outer.to == d.to * d.extent && outer.from == d.from * d.extent) {
-      outer = {outer.extent * d.extent, d.to, d.from};
-    } else {
-      plan[plan.rank++] = d;
-    }
-  }
+  for (int i = 0; i < merged.rank; ++i) plan[plan.rank++] = merged[i];
   const int column = plan.rank - 1;
   int row = column - 1;
   std::int64_t least = std::abs(plan[column].from);
@@ -69,9 +51,13 @@ Plan make_plan(const Shape& shape, const Shape& to, const Shape& from) {
 template <class D, class S>
 D convert(S value) {
   using Limits = std::numeric_limits<D>;
-  if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>) {
+  if constexpr (std::is_same_v<D, S>) {
+    return value;
+  } else if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>) {
     return convert<D>(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<D, S> || std::is_floating_point_v<D>) {
+  } else if constexpr (std::is_same_v<D, Half> || std::is_same_v<D, BFloat16>) {
+    return D(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<D>) {
     return static_cast<D>(value);
   } else if constexpr (std::is_floating_point_v<S>) {
     if (!(value > static_cast<S>(Limits::min()))) return std::isnan(value) ? D{0} : Limits::min();
@@ -210,10 +196,29 @@ void run_from(const Plan& plan, D* to, const void* from, DType dtype) {
 
 }  // namespace
 
+CopyDims merge_dims(const Shape& shape, const Shape& to, const Shape& from) {
+  CopyDims sorted, merged;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    // Insertion by falling stride of the destination, so that writes run forward.
+    int at = sorted.rank++;
+    for (; at > 0 && std::abs(sorted[at - 1].to) < std::abs(to[i]); --at) sorted[at] = sorted[at - 1];
+    sorted[at] = {shape[i], to[i], from[i]};
+  }
+  for (int i = 0; i < sorted.rank; ++i) {
+    const CopyDim& d = sorted[i];
+    const int last = merged.rank - 1;
+    if (last >= 0 && merged[last].to == d.to * d.extent && merged[last].from == d.from * d.extent) {
+      merged[last] = {merged[last].extent * d.extent, d.to, d.from};
+    } else {
+      merged[merged.rank++] = d;
+    }
+  }
+  return merged;
+}
+
 void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_strides, const void* from,
                   DType from_dtype, const Shape& from_strides) {
-  require<DTypeError>(to_dtype == from_dtype || size_of(to_dtype) != 2, "no conversion from {} to {}",
-                      from_dtype, to_dtype);
   if (shape.numel() == 0) return;
   const ProfileScope scope("copy");
   const Plan plan = make_plan(shape, to_strides, from_strides);
@@ -222,9 +227,8 @@ void strided_copy(const Shape& shape, void* to, DType to_dtype, const Shape& to_
     case DType::f32: return run_from(plan, static_cast<float*>(to), from, from_dtype);
     case DType::i64: return run_from(plan, static_cast<std::int64_t*>(to), from, from_dtype);
     case DType::u8: return run_from(plan, static_cast<std::uint8_t*>(to), from, from_dtype);
-    case DType::f16:
-    case DType::bf16:
-      return run(plan, static_cast<std::uint16_t*>(to), static_cast<const std::uint16_t*>(from));
+    case DType::f16: return run_from(plan, static_cast<Half*>(to), from, from_dtype);
+    case DType::bf16: return run_from(plan, static_cast<BFloat16*>(to), from, from_dtype);
   }
 }
 

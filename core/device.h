@@ -23,8 +23,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// "auto", "cpu", "cuda" or "cuda:N"; `auto` takes CUDA where a device answers. Throws DeviceError with the
-/// reason.
+/// "auto", "cpu", "cuda" or "cuda:N"; `auto` takes CUDA where a device answers (not an emulated one). Throws
+/// DeviceError with the reason.
 Device parse_device(std::string_view name);
 /// Why CUDA cannot be used here ("built without CUDA", "no NVIDIA driver"), or empty if it can.
 std::string cuda_unavailable_reason();

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/error.h"
+#include "core/half.h"
 
 namespace gyre {
 
@@ -29,6 +30,10 @@ constexpr DType dtype_of() {
     return DType::f64;
   else if constexpr (std::is_same_v<T, float>)
     return DType::f32;
+  else if constexpr (std::is_same_v<T, Half>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::bf16;
   else if constexpr (std::is_same_v<T, std::int64_t>)
     return DType::i64;
   else if constexpr (std::is_same_v<T, std::uint8_t>)

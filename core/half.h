@@ -9,6 +9,26 @@ namespace gyre {
 struct Half {
   std::uint16_t bits = 0;
 
+  Half() = default;
+  /// Nearest, ties to even; too large ones become infinite; a NaN becomes 0x7FFF, as on NVIDIA devices.
+  explicit Half(float value) {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(value), magnitude = word & 0x7FFFFFFFU;
+    std::uint32_t half = 0;
+    if (magnitude > 0x7F800000U) {
+      bits = 0x7FFF;
+      return;
+    }
+    if (magnitude >= 0x477FF000U) {  // half way from 65504 to the next
+      half = 0x7C00U;
+    } else if (magnitude < 0x38800000U) {
+      // Subnormal: the last place of this sum is that of a half.
+      half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
+    } else {
+      half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
+    }
+    bits = static_cast<std::uint16_t>((word >> 16 & 0x8000U) | half);
+  }
+
   /// Exact.
   explicit operator float() const {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
@@ -23,6 +43,14 @@ struct Half {
 /// The upper half of the bits of a float.
 struct BFloat16 {
   std::uint16_t bits = 0;
+
+  BFloat16() = default;
+  /// Nearest, ties to even; a NaN becomes 0x7FFF.
+  explicit BFloat16(float value) {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    const bool nan = (word & 0x7FFFFFFFU) > 0x7F800000U;
+    bits = nan ? 0x7FFF : static_cast<std::uint16_t>((word + 0x7FFFU + (word >> 16 & 1U)) >> 16);
+  }
 
   /// Exact.
   explicit operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }

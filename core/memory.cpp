@@ -6,20 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
-#include <limits>
-#include <map>
-#include <mutex>
-#include <vector>
+#include <new>
 
+#include "core/cuda/runtime.h"
 #include "core/error.h"
 #include "core/file.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+#include "core/memory_pool.h"
 
 namespace gyre {
 namespace {
@@ -27,121 +22,25 @@ namespace {
 constexpr std::size_t alignment = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// Eight classes per power of two: at most 12.5 % of a request is wasted beyond its last cache line.
-std::size_t class_size(std::size_t bytes) {
-  require(bytes <= std::numeric_limits<std::size_t>::max() / 4, "cannot allocate {} bytes of host memory",
-          bytes);
-  const std::size_t step = std::max(alignment, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
-}
-
-// Cached blocks are off limits for AddressSanitizer, so that the cache hides no use after free.
-void hide([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  ASAN_POISON_MEMORY_REGION(data, bytes);
-#endif
-}
-void unhide([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  ASAN_UNPOISON_MEMORY_REGION(data, bytes);
-#endif
-}
-
-class Pool {
- public:
-  void* allocate(std::size_t bytes) {
-    const std::size_t size = class_size(bytes);
-    const std::lock_guard lock(mutex_);
-    void* data = take_cached(size);
-    if (data == nullptr) data = allocate_from_system(size);
-    if (data == nullptr) {
-      release();
-      data = allocate_from_system(size);
-    }
-    require(data != nullptr, "cannot allocate {} bytes of host memory: {} bytes in use", bytes,
-            stats_.active);
-    stats_.active += size;
-    stats_.peak = std::max(stats_.peak, stats_.active);
-    unhide(data, bytes);
-    return data;
-  }
-
-  void free(void* data, std::size_t bytes) noexcept {
-    const std::size_t size = class_size(bytes);
-    const std::lock_guard lock(mutex_);
-    stats_.active -= size;
-    try {
-      free_[size].push_back(data);
-      stats_.cached += size;
-      hide(data, size);
-    } catch (const std::bad_alloc&) {
-      unhide(data, size);
-      std::free(data);
-    }
-  }
-
-  MemoryStats stats() {
-    const std::lock_guard lock(mutex_);
-    return stats_;
-  }
-
-  void reset_peak() {
-    const std::lock_guard lock(mutex_);
-    stats_.peak = stats_.active;
-  }
-
-  void release_cached() {
-    const std::lock_guard lock(mutex_);
-    release();
-  }
-
- private:
-  void* take_cached(std::size_t size) {
-    const auto found = free_.find(size);
-    if (found == free_.end() || found->second.empty()) return nullptr;
-    void* data = found->second.back();
-    found->second.pop_back();
-    stats_.cached -= size;
-    return data;
-  }
-
-  void* allocate_from_system(std::size_t size) {
-    // Large blocks take whole huge pages: fewer faults, and address translation does not slow down strided
-    // reads.
-    const bool large = size >= huge_page;
-    void* data = nullptr;
-    if (posix_memalign(&data, large ? huge_page : alignment, size) != 0) return nullptr;
+void* allocate_from_system(std::size_t size) {
+  // Large blocks take whole huge pages: fewer faults, and address translation does not slow down strided
+  // reads.
+  const bool large = size >= huge_page;
+  void* data = nullptr;
+  if (posix_memalign(&data, large ? huge_page : alignment, size) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-    if (large) madvise(data, size, MADV_HUGEPAGE);
+  if (large) madvise(data, size, MADV_HUGEPAGE);
 #endif
-    ++stats_.allocations;
-    hide(data, size);
-    return data;
-  }
+  return data;
+}
 
-  void release() {
-    for (const auto& [size, blocks] : free_) {
-      for (void* data : blocks) {
-        unhide(data, size);
-        std::free(data);
-      }
-    }
-    free_.clear();
-    stats_.cached = 0;
-#ifdef __GLIBC__
-    malloc_trim(0);  // free keeps small blocks in the process
-#endif
-  }
-
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> free_;
-  MemoryStats stats_;
-};
+void free_to_system(void* data) noexcept { std::free(data); }
 
 // Never destroyed: tensors of static duration return their memory late.
-Pool& pool() {
-  alignas(Pool) static std::byte place[sizeof(Pool)];
-  static Pool* const instance = ::new (place) Pool;
+MemoryPool& pool() {
+  alignas(MemoryPool) static std::byte place[sizeof(MemoryPool)];
+  static MemoryPool* const instance =
+      ::new (place) MemoryPool({"host memory", allocate_from_system, free_to_system});
   return *instance;
 }
 
@@ -153,9 +52,22 @@ void pool_free(void* data, std::size_t bytes) noexcept {
   if (data != nullptr) pool().free(data, bytes);
 }
 
-MemoryStats memory_stats() { return pool().stats(); }
-void reset_peak_memory() { pool().reset_peak(); }
-void release_cached_memory() { pool().release_cached(); }
+MemoryStats memory_stats(Device device) {
+  return device.is_cuda() ? cuda::memory_stats(device.index) : pool().stats();
+}
+
+void reset_peak_memory(Device device) {
+  if (device.is_cuda()) return cuda::reset_peak_memory(device.index);
+  pool().reset_peak();
+}
+
+void release_cached_memory(Device device) {
+  if (device.is_cuda()) return cuda::release_cached_memory(device.index);
+  pool().release_cached();
+#ifdef __GLIBC__
+  malloc_trim(0);  // free keeps small blocks in the process
+#endif
+}
 
 double peak_resident_mb() {
   rusage usage{};

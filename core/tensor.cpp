@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/copy.h"
+#include "core/cuda/copy.h"
+#include "core/cuda/runtime.h"
 
 namespace gyre {
 namespace {
@@ -40,20 +42,32 @@ void require_extents(const Shape& shape) {
   }
 }
 
-}  // namespace
-
-Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
+std::size_t bytes_of(const Shape& shape, DType dtype) {
   require_extents(shape);
   std::int64_t bytes = 0;
   require<ShapeError>(
       !__builtin_mul_overflow(shape.numel(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
       "shape {} of {} has more than 2^63 bytes", shape, dtype);
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
+Tensor Tensor::dense(std::shared_ptr<Storage> storage, const Shape& shape, DType dtype) {
   Tensor result;
-  result.storage_ = std::make_shared<Storage>(static_cast<std::size_t>(bytes), device);
+  result.storage_ = std::move(storage);
   result.shape_ = shape;
   result.strides_ = shape.dense_strides();
   result.dtype_ = dtype;
   return result;
+}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
+  return dense(std::make_shared<Storage>(bytes_of(shape, dtype), device), shape, dtype);
+}
+
+Tensor Tensor::empty_pinned(const Shape& shape, DType dtype) {
+  return dense(std::make_shared<Storage>(bytes_of(shape, dtype), HostMemory::pinned), shape, dtype);
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
@@ -86,6 +100,8 @@ template Tensor Tensor::from(std::span<const double>, const Shape&);
 template Tensor Tensor::from(std::span<const float>, const Shape&);
 template Tensor Tensor::from(std::span<const std::int64_t>, const Shape&);
 template Tensor Tensor::from(std::span<const std::uint8_t>, const Shape&);
+template Tensor Tensor::from(std::span<const Half>, const Shape&);
+template Tensor Tensor::from(std::span<const BFloat16>, const Shape&);
 
 Tensor Tensor::view_of(std::shared_ptr<Storage> storage, const Shape& shape, const Shape& strides,
                        DType dtype, std::int64_t offset) {
@@ -169,8 +185,15 @@ Tensor Tensor::to(DType dtype) const {
 
 Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
+  const Tensor from = contiguous();
   Tensor result = empty(shape_, dtype_, target);
-  result.copy_(*this);
+  const Device source = device();
+  const bool both = source.is_cuda() && target.is_cuda();
+  if (both) cuda::synchronize(target.index);  // its memory is ready
+  void* stream = cuda::compute_stream(source.is_cuda() ? source.index : target.index);
+  cuda::copy_async(result.raw_mutable_data(), from.raw_data(), bytes_of(shape_, dtype_), stream);
+  // Whoever holds either side may go on; only a pageable source has been read by now.
+  if (both || target.is_cpu() || from.storage()->is_pinned()) cuda::synchronize(stream);
   return result;
 }
 
@@ -186,8 +209,13 @@ void Tensor::copy_(const Tensor& source) {
     if (same) return;
     from = source.clone().expand(shape_);
   }
-  detail::strided_copy(shape_, raw_mutable_data(), dtype_, strides_, from.raw_data(), from.dtype_,
+  void* const to = raw_mutable_data();
+  if (device().is_cuda()) {
+    cuda::strided_copy(device().index, shape_, to, dtype_, strides_, from.raw_data(), from.dtype_,
                        from.strides_);
+  } else {
+    detail::strided_copy(shape_, to, dtype_, strides_, from.raw_data(), from.dtype_, from.strides_);
+  }
 }
 
 void Tensor::fill_(double value) {
@@ -197,14 +225,9 @@ void Tensor::fill_(double value) {
   for (int i = 0; i < rank(); ++i) {
     if (strides_[i] == 0 && shape[i] > 1) shape[i] = 1;
   }
-  const Shape repeat = Shape::filled(rank(), 0);
-  if (size_of(dtype_) == 2) {
-    require<DTypeError>(value == 0, "{} tensors can be filled with 0 only, not {}", dtype_, value);
-    const std::uint16_t bits = 0;
-    detail::strided_copy(shape, raw_mutable_data(), dtype_, strides_, &bits, dtype_, repeat);
-  } else {
-    detail::strided_copy(shape, raw_mutable_data(), dtype_, strides_, &value, DType::f64, repeat);
-  }
+  void* const to = raw_mutable_data();
+  if (device().is_cuda()) return cuda::strided_fill(device().index, shape, to, dtype_, strides_, value);
+  detail::strided_copy(shape, to, dtype_, strides_, &value, DType::f64, Shape::filled(rank(), 0));
 }
 
 double Tensor::item() const {
@@ -224,6 +247,7 @@ double Tensor::at(std::initializer_list<std::int64_t> index) const {
 
 std::vector<double> Tensor::to_vector() const {
   require(defined(), "the tensor is undefined");
+  if (device().is_cuda()) return to(Device::cpu()).to_vector();
   std::vector<double> values(static_cast<std::size_t>(numel()));
   detail::strided_copy(shape_, values.data(), DType::f64, shape_.dense_strides(), raw_data(), dtype_,
                        strides_);

@@ -22,6 +22,9 @@ class Tensor {
 
   /// Uninitialised.
   static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = {});
+  /// Uninitialised, on the CPU in memory that a CUDA device copies from while the host goes on; plain memory
+  /// where no device answers.
+  static Tensor empty_pinned(const Shape& shape, DType dtype = DType::f32);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = {});
   static Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = {});
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = {});
@@ -87,15 +90,19 @@ class Tensor {
   Tensor contiguous() const;
   /// Always a dense copy with a storage of its own.
   Tensor clone() const;
-  /// Converts between f64, f32, i64 and u8 (truncating), and from f16 and bf16; itself if nothing changes.
+  /// Converts; itself if nothing changes. Floating values become integers by truncation, and f16 or bf16 by
+  /// way of f32, to nearest, ties to even.
   Tensor to(DType dtype) const;
+  /// A dense copy on `device`; itself if nothing changes. Throws DeviceError with the reason if it is
+  /// missing.
   Tensor to(Device device) const;
 
-  /// Element-wise copy with broadcasting and conversion into this view.
+  /// Element-wise copy with broadcasting and conversion into this view, on the same device.
   void copy_(const Tensor& source);
   void fill_(double value);
   void zero_() { fill_(0); }
-  /// The only element, as f64; throws ShapeError for other counts.
+  /// The only element, as f64; throws ShapeError for other counts. On CUDA this, at and to_vector wait for
+  /// the device.
   double item() const;
   /// Element at the given index, as f64: for tests and messages.
   double at(std::initializer_list<std::int64_t> index) const;
@@ -105,6 +112,7 @@ class Tensor {
   std::string str() const;
 
  private:
+  static Tensor dense(std::shared_ptr<Storage> storage, const Shape& shape, DType dtype);
   const void* raw_data(DType expected) const;
   void* raw_mutable_data(DType expected);
 

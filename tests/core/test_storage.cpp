@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/tensor.h"
 
 namespace gyre {
@@ -79,13 +80,27 @@ TEST(Storage, ForeignMemoryIsReadOnlyAndKeptAlive) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(Storage, CudaIsRefusedWithAReason) {
+TEST(Storage, AMissingDeviceIsRefusedWithItsReason) {
+  const std::string reason = cuda_unavailable_reason();
+  if (reason.empty()) GTEST_SKIP() << "a CUDA device answers here";
   EXPECT_THAT(
       [] {
         Tensor::empty({2, 3}, DType::f32, Device::cuda(1));
       },
-      ThrowsMessage<DeviceError>("no CUDA storage in this build: 24 bytes wanted on cuda:1"));
+      ThrowsMessage<DeviceError>("cuda:1 is not available: " + reason));
   EXPECT_THROW(Tensor::zeros({2}).to(Device::cuda()), DeviceError);
+  EXPECT_THROW(memory_stats(Device::cuda()), DeviceError);
+}
+
+TEST(Storage, PinnedMemoryIsPlainMemoryToTheCpu) {
+  Tensor x = Tensor::empty_pinned({3, 5}, DType::i64);
+  EXPECT_TRUE(x.storage()->is_pinned());
+  EXPECT_EQ(x.device(), Device::cpu());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.raw_data()) % 64, 0u);
+  x.fill_(7);
+  EXPECT_THAT(x.to_vector(), testing::Each(7));
+  EXPECT_FALSE(x.clone().storage()->is_pinned());
+  EXPECT_THROW(Tensor::empty_pinned({-1}), ShapeError);
 }
 
 }  // namespace

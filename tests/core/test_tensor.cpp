@@ -16,6 +16,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Tensor counting(const Shape& shape, DType dtype = DType::f32) {
   return Tensor::arange(shape.numel(), dtype).reshape(shape);
@@ -205,19 +206,43 @@ TEST(Tensor, HalfTypesWidenExactly) {
   EXPECT_EQ(half_tensor({0x4248}, DType::f16).to(DType::i64).item(), 3);
 }
 
-TEST(Tensor, HalfTypesAreCopiedButNotNarrowedTo) {
+std::vector<int> bits_of(const Tensor& half) {
+  const auto* bits = static_cast<const std::uint16_t*>(half.raw_data());
+  return {bits, bits + half.numel()};
+}
+
+TEST(Tensor, HalfTypesAreCopiedBitByBit) {
   const auto bits = Tensor::from(std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {12});
   const Tensor half = Tensor::view_of(bits.storage(), {2, 3}, {3, 1}, DType::bf16);
   const Tensor turned = half.transpose(0, 1).contiguous();
   EXPECT_THAT(Tensor::view_of(turned.storage(), {12}, {1}, DType::u8).to_vector(),
               ElementsAre(1, 2, 7, 8, 3, 4, 9, 10, 5, 6, 11, 12));
-  EXPECT_THAT([&] { half.to(DType::f32).to(DType::bf16); },
-              ThrowsMessage<DTypeError>("no conversion from f32 to bf16"));
-  EXPECT_THAT([&] { half.to(DType::f16); }, ThrowsMessage<DTypeError>("no conversion from bf16 to f16"));
-  EXPECT_THAT([] { Tensor::ones({2}, DType::f16); },
-              ThrowsMessage<DTypeError>("f16 tensors can be filled with 0 only, not 1"));
-  const Tensor zeros = Tensor::zeros({2}, DType::f16);
-  EXPECT_THAT(Tensor::view_of(zeros.storage(), {4}, {1}, DType::u8).to_vector(), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(Tensor, NarrowingToHalfTypesRoundsToNearestEven) {
+  // Ties, the largest, the first that overflows, subnormals and what vanishes.
+  const std::vector<double> values{1,       -2,      1 + 0x1p-11, 1 + 3 * 0x1p-11, 65504,    65519.9,  65520,
+                                   0x1p-24, 0x1p-25, 0x1.8p-25,   0x1.ffcp-15,     -0x1p-30, infinity, nan};
+  EXPECT_THAT(bits_of(Tensor::from(values, {14}).to(DType::f16)),
+              ElementsAre(0x3C00, 0xC000, 0x3C00, 0x3C02, 0x7BFF, 0x7BFF, 0x7C00, 0x0001, 0, 0x0001, 0x0400,
+                          0x8000, 0x7C00, 0x7FFF));
+  const std::vector<float> floats{
+      1, 1 + 0x1p-8F, 1 + 3 * 0x1p-8F, -0x1.FFFFFEp127F, 0x1p-133F, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_THAT(bits_of(Tensor::from(floats, {6}).to(DType::bf16)),
+              ElementsAre(0x3F80, 0x3F80, 0x3F82, 0xFF80, 0x0001, 0x7FFF));
+  // Every half survives the way there and back, strided or not.
+  std::vector<std::uint16_t> all;
+  for (int i = 0; i < 0x10000; ++i) {
+    if ((i & 0x7FFF) <= 0x7C00) all.push_back(static_cast<std::uint16_t>(i));
+  }
+  const Tensor halves = half_tensor(all, DType::f16);
+  EXPECT_EQ(bits_of(halves.to(DType::f32).to(DType::f16)), bits_of(halves));
+  const Tensor turned = halves.reshape({2, -1}).transpose(0, 1);
+  EXPECT_EQ(bits_of(turned.to(DType::f64).to(DType::f16)), bits_of(turned.contiguous()));
+  EXPECT_EQ(half_tensor({0x4248}, DType::f16).to(DType::bf16).item(), 3.140625);
+  EXPECT_THAT(Tensor::arange(3).to(DType::f16).to_vector(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Tensor::full({2}, 1.0 / 3, DType::bf16).to_vector(), ElementsAre(0x1.56p-2, 0x1.56p-2));
+  EXPECT_THAT(bits_of(Tensor::zeros({2}, DType::f16)), ElementsAre(0, 0));
 }
 
 TEST(Tensor, RequirementsNameTheOperation) {

@@ -8,6 +8,8 @@ if(Boost_FOUND AND NOT GYRE_SANITIZE MATCHES "thread")  # ThreadSanitizer knows 
   add_library(gyre_simt STATIC EXCLUDE_FROM_ALL ${emulator})
   target_include_directories(gyre_simt PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(gyre_simt PUBLIC fmt::fmt PRIVATE gyre_flags Boost::context)
+elseif(GYRE_CUDA STREQUAL "EMULATED")
+  message(FATAL_ERROR "GYRE_CUDA=EMULATED needs Boost.Context (libboost-context-dev) and a build without ThreadSanitizer")
 endif()
 
 # gyre_simt_sources(TARGET SOURCE.cu…): adds kernels to a target of the calling directory. They keep to C++17, as for nvcc.

@@ -68,14 +68,15 @@ class Machine {
   [[noreturn]] void fail(Rule rule, const std::string& what);
   void wait_for_block(Site site);
   const Slot* exchange(const char* what, Site site, const void* value, std::size_t size);
-  void copy_async(Copy copy, Site site, void* caller);
-  void copy_wait(std::uint32_t pending, void* caller);
+  void copy_async(Copy copy, Site site, const void* caller);
+  void copy_wait(std::uint32_t pending, const void* caller);
 
   unsigned own() const { return static_cast<unsigned>(current - threads.data()); }
   ThreadState& state() { return states[own()]; }
   Moment now() const { return {block_, barriers_, warps[own() / warp_size].barriers, own()}; }
   unsigned char* shared() const { return arena_.data() + arena_.size() - (shared_bytes_ + 15) / 16 * 16; }
   std::size_t shared_bytes() const { return shared_bytes_; }
+  Arena arena() const { return {arena_.data(), arena_.data() + arena_.size()}; }
   void require_aligned(const void* address, std::size_t alignment, Site site) {
     if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
       fail(Rule::misaligned,
@@ -292,7 +293,7 @@ const Slot* Machine::exchange(const char* what, Site site, const void* value, st
   return given.data();
 }
 
-void Machine::copy_async(Copy copy, Site site, void* caller) {
+void Machine::copy_async(Copy copy, Site site, const void* caller) {
   require_aligned(copy.to, copy.size, site);
   require_aligned(copy.from, copy.size, site);
   const auto* const to = static_cast<const unsigned char*>(copy.to);
@@ -308,7 +309,7 @@ void Machine::copy_async(Copy copy, Site site, void* caller) {
   state().copies.push_back(copy);
 }
 
-void Machine::copy_wait(std::uint32_t pending, void* caller) {
+void Machine::copy_wait(std::uint32_t pending, const void* caller) {
   ThreadState& own_state = state();
   std::vector<Copy>& copies = own_state.copies;
   const auto finished = [&](const Copy& copy) { return copy.group + pending < own_state.groups; };
@@ -358,6 +359,8 @@ void remove_buffer(const void* begin) {
 }
 bool running() { return current != nullptr; }
 Moment now() { return machine().now(); }
+bool on_stack(const void* address) { return machine().state().fiber->holds(address); }
+Arena shared_arena() { return machine().arena(); }
 const unsigned char* shared_begin() { return machine().shared(); }
 std::size_t shared_size() { return machine().shared_bytes(); }
 void fail(Rule rule, const std::string& what) { machine().fail(rule, what); }

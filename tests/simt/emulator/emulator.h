@@ -39,9 +39,11 @@ class Checker {
   virtual void begin_launch(std::uint32_t first_block, const Call& call) = 0;
   virtual void add_buffer(const void* begin, std::size_t size, bool initialised) = 0;
   virtual void remove_buffer(const void* begin) = 0;
-  virtual void atomic(const void* address, std::size_t size, void* site) = 0;
-  virtual void begin_copy(const void* to, const void* from, std::size_t size, bool valid, void* site) = 0;
-  virtual void end_copy(const void* to, const void* from, std::size_t size, bool valid, void* site) = 0;
+  virtual void atomic(const void* address, std::size_t size, const void* caller) = 0;
+  virtual void begin_copy(const void* to, const void* from, std::size_t size, bool valid,
+                          const void* caller) = 0;
+  virtual void end_copy(const void* to, const void* from, std::size_t size, bool valid,
+                        const void* caller) = 0;
 };
 void install(Checker* checker);
 
@@ -52,7 +54,14 @@ void remove_buffer(const void* begin);
 /// Whether a kernel runs now.
 bool running();
 Moment now();
-/// First byte and size of the running block's shared memory.
+/// Whether an address lies on the stack of the running thread.
+bool on_stack(const void* address);
+/// All memory that can be shared memory; the running block's part is its end.
+struct Arena {
+  const unsigned char* begin;
+  const unsigned char* end;
+};
+Arena shared_arena();
 const unsigned char* shared_begin();
 std::size_t shared_size();
 /// Ends the launch with a Fault; called by a running kernel.

@@ -18,6 +18,8 @@ class Fiber {
   void resume();
   /// Called on the fiber: goes back to where it was resumed.
   void suspend();
+  /// Whether the address lies on the fiber's stack.
+  bool holds(const void* address) const;
 
  private:
   struct Context;

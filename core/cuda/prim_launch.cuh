@@ -25,10 +25,8 @@
   type* const name = reinterpret_cast<type*>(gyre_shared_memory)
 
 namespace gyre::prim {
-struct Site {};
+struct Site {};  // a line of a kernel: only the emulator asks
 }  // namespace gyre::prim
-#define GYRE_HERE \
-  ::gyre::prim::Site {}
 
 #else
 
@@ -52,8 +50,6 @@ struct Site {};
 namespace gyre::prim {
 using simt::Site;
 }  // namespace gyre::prim
-#define GYRE_HERE \
-  ::gyre::prim::Site { __builtin_FILE(), __builtin_LINE() }
 
 #endif
 

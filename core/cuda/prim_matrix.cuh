@@ -39,7 +39,7 @@ void load_matrices(std::uint32_t (&registers)[count], const void* row, Site site
 /// the next, of matrix i.
 template <int count>
 GYRE_DEVICE void ldmatrix(std::uint32_t (&registers)[count], const void* row,
-                          [[maybe_unused]] Site site = GYRE_HERE) {
+                          [[maybe_unused]] Site site = {}) {
   static_assert(count == 1 || count == 2 || count == 4);
 #ifdef __CUDACC__
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -66,7 +66,7 @@ GYRE_DEVICE void ldmatrix(std::uint32_t (&registers)[count], const void* row,
 /// ldmatrix of the transposed matrices: rows 2 (lane % 4) and the next, column lane / 4.
 template <int count>
 GYRE_DEVICE void ldmatrix_trans(std::uint32_t (&registers)[count], const void* row,
-                                [[maybe_unused]] Site site = GYRE_HERE) {
+                                [[maybe_unused]] Site site = {}) {
   static_assert(count == 1 || count == 2 || count == 4);
 #ifdef __CUDACC__
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -122,7 +122,7 @@ void multiply_fragments(float (&d)[4], const std::uint32_t (&a)[4], const std::u
 /// d (16 x 8) += a (16 x 16) b (16 x 8) with f32 sums; T is half_t or bf16_t.
 template <class T>
 GYRE_DEVICE void mma(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
-                     [[maybe_unused]] Site site = GYRE_HERE) {
+                     [[maybe_unused]] Site site = {}) {
   static_assert(std::is_same<T, half_t>::value || std::is_same<T, bf16_t>::value);
 #ifdef __CUDACC__
   if constexpr (std::is_same<T, half_t>::value)
@@ -145,7 +145,7 @@ GYRE_DEVICE void mma(float (&d)[4], const std::uint32_t (&a)[4], const std::uint
 
 /// d (16 x 8) += a (16 x 8) b (8 x 8) with numbers from to_tf32 and f32 sums.
 GYRE_DEVICE void mma_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
-                          [[maybe_unused]] Site site = GYRE_HERE) {
+                          [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"

@@ -22,7 +22,7 @@ struct alignas(16) Pack {
 
 /// Loads 16 bytes; `from` is a multiple of 16.
 template <class T>
-GYRE_DEVICE Pack<T> ld128(const T* from, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE Pack<T> ld128(const T* from, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return bit_cast<Pack<T>>(*reinterpret_cast<const uint4*>(from));
 #else
@@ -33,7 +33,7 @@ GYRE_DEVICE Pack<T> ld128(const T* from, [[maybe_unused]] Site site = GYRE_HERE)
 
 /// Stores 16 bytes; `to` is a multiple of 16.
 template <class T>
-GYRE_DEVICE void st128(T* to, const Pack<T>& pack, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE void st128(T* to, const Pack<T>& pack, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   *reinterpret_cast<uint4*>(to) = bit_cast<uint4>(pack);
 #else
@@ -49,7 +49,7 @@ inline bool aligned16(const void* pointer) { return reinterpret_cast<std::uintpt
 /// where `valid` is false. What arrives is visible to the thread after cp_wait, to its block after a further
 /// sync.
 GYRE_DEVICE void cp_async16(void* shared, const void* global, bool valid = true,
-                            [[maybe_unused]] Site site = GYRE_HERE) {
+                            [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(shared))),
@@ -62,7 +62,7 @@ GYRE_DEVICE void cp_async16(void* shared, const void* global, bool valid = true,
 
 /// cp_async16 for 4 bytes.
 GYRE_DEVICE void cp_async4(void* shared, const void* global, bool valid = true,
-                           [[maybe_unused]] Site site = GYRE_HERE) {
+                           [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(shared))),
@@ -96,7 +96,7 @@ GYRE_DEVICE void cp_wait() {
 /// The order of float sums, and so their rounding, changes from run to run. int, unsigned, unsigned long
 /// long, float, double.
 template <class T>
-GYRE_UNCHECKED GYRE_DEVICE T atomic_add(T* address, T value, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_UNCHECKED GYRE_DEVICE T atomic_add(T* address, T value, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return atomicAdd(address, value);
 #else

@@ -3,7 +3,6 @@
 // 16-bit numbers are raw storage: kernels load them, compute in f32 and store them.
 
 #include <cstdint>
-#include <cstring>
 
 #include "core/cuda/prim_launch.cuh"
 
@@ -33,10 +32,7 @@ using Wide = typename WideOf<T>::type;
 
 template <class To, class From>
 GYRE_HOST_DEVICE To bit_cast(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
+  return __builtin_bit_cast(To, from);
 }
 
 /// Exact.

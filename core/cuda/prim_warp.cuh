@@ -2,13 +2,15 @@
 
 // Barriers and what the threads of a warp or block compute together.
 
+#include <cstring>
+
 #include "core/cuda/prim_launch.cuh"
 #include "core/cuda/prim_number.cuh"
 
 namespace gyre::prim {
 
 /// Waits for every thread of the block; what they wrote before is visible after.
-GYRE_DEVICE void sync([[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE void sync([[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   __syncthreads();
 #else
@@ -17,7 +19,7 @@ GYRE_DEVICE void sync([[maybe_unused]] Site site = GYRE_HERE) {
 }
 
 /// Waits for every lane of the warp; what they wrote before is visible after.
-GYRE_DEVICE void sync_warp([[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE void sync_warp([[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   __syncwarp();
 #else
@@ -39,7 +41,7 @@ T slot(const simt::Slot* slots, unsigned source) {
 /// The value of lane `source` modulo 32. Shuffles take int, unsigned, long long, float and double and order
 /// no memory.
 template <class T>
-GYRE_DEVICE T shfl(T value, int source, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE T shfl(T value, int source, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return __shfl_sync(0xFFFFFFFFU, value, source);
 #else
@@ -49,7 +51,7 @@ GYRE_DEVICE T shfl(T value, int source, [[maybe_unused]] Site site = GYRE_HERE) 
 
 /// The value of lane (own lane xor mask), mask < 32.
 template <class T>
-GYRE_DEVICE T shfl_xor(T value, int mask, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE T shfl_xor(T value, int mask, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return __shfl_xor_sync(0xFFFFFFFFU, value, mask);
 #else
@@ -60,7 +62,7 @@ GYRE_DEVICE T shfl_xor(T value, int mask, [[maybe_unused]] Site site = GYRE_HERE
 
 /// The value of lane (own lane + delta); beyond lane 31 the own value.
 template <class T>
-GYRE_DEVICE T shfl_down(T value, unsigned delta, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE T shfl_down(T value, unsigned delta, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return __shfl_down_sync(0xFFFFFFFFU, value, delta);
 #else
@@ -72,7 +74,7 @@ GYRE_DEVICE T shfl_down(T value, unsigned delta, [[maybe_unused]] Site site = GY
 
 /// The value of lane (own lane - delta); below lane 0 the own value.
 template <class T>
-GYRE_DEVICE T shfl_up(T value, unsigned delta, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE T shfl_up(T value, unsigned delta, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return __shfl_up_sync(0xFFFFFFFFU, value, delta);
 #else
@@ -83,7 +85,7 @@ GYRE_DEVICE T shfl_up(T value, unsigned delta, [[maybe_unused]] Site site = GYRE
 }
 
 /// Bit i is set where lane i gives true.
-GYRE_DEVICE unsigned ballot(bool condition, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE unsigned ballot(bool condition, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   return __ballot_sync(0xFFFFFFFFU, condition);
 #else
@@ -110,7 +112,7 @@ struct Max {
 
 /// Combines the values of all lanes by a tree of fixed order; every lane gets the same bits.
 template <class T, class Combine>
-GYRE_DEVICE T warp_reduce(T value, Combine combine, [[maybe_unused]] Site site = GYRE_HERE) {
+GYRE_DEVICE T warp_reduce(T value, Combine combine, [[maybe_unused]] Site site = {}) {
 #ifdef __CUDACC__
   GYRE_UNROLL
   for (int mask = 16; mask > 0; mask /= 2) value = combine(value, __shfl_xor_sync(0xFFFFFFFFU, value, mask));
@@ -127,19 +129,19 @@ GYRE_DEVICE T warp_reduce(T value, Combine combine, [[maybe_unused]] Site site =
 
 /// The sum over the warp, in every lane.
 template <class T>
-GYRE_DEVICE T warp_sum(T value, Site site = GYRE_HERE) {
+GYRE_DEVICE T warp_sum(T value, Site site = {}) {
   return warp_reduce(value, Sum(), site);
 }
 /// The maximum over the warp, in every lane; NaN if a value is NaN.
 template <class T>
-GYRE_DEVICE T warp_max(T value, Site site = GYRE_HERE) {
+GYRE_DEVICE T warp_max(T value, Site site = {}) {
   return warp_reduce(value, Max(), site);
 }
 
 /// Combines over the block; every thread gets the same bits. `scratch`: shared memory of one T per warp, free
 /// again on return. `neutral` changes nothing when combined.
 template <class T, class Combine>
-GYRE_DEVICE T block_reduce(T value, Combine combine, T neutral, T* scratch, Site site = GYRE_HERE) {
+GYRE_DEVICE T block_reduce(T value, Combine combine, T neutral, T* scratch, Site site = {}) {
   value = warp_reduce(value, combine, site);
   if (lane() == 0) scratch[warp()] = value;
   sync(site);
@@ -150,12 +152,12 @@ GYRE_DEVICE T block_reduce(T value, Combine combine, T neutral, T* scratch, Site
 
 /// The sum over the block, in every thread; `scratch` as in block_reduce.
 template <class T>
-GYRE_DEVICE T block_sum(T value, T* scratch, Site site = GYRE_HERE) {
+GYRE_DEVICE T block_sum(T value, T* scratch, Site site = {}) {
   return block_reduce(value, Sum(), T(0), scratch, site);
 }
 /// The maximum over the block, in every thread; `scratch` as in block_reduce.
 template <class T>
-GYRE_DEVICE T block_max(T value, T* scratch, Site site = GYRE_HERE) {
+GYRE_DEVICE T block_max(T value, T* scratch, Site site = {}) {
   return block_reduce(value, Max(), static_cast<T>(-HUGE_VAL), scratch, site);
 }
 

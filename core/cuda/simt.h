@@ -7,10 +7,12 @@
 /// tests/simt.
 namespace gyre::simt {
 
-/// A line of a kernel.
+/// A line of a kernel; as a default argument, the line of the caller.
 struct Site {
   const char* file;
   int line;
+
+  constexpr Site(const char* f = __builtin_FILE(), int l = __builtin_LINE()) : file(f), line(l) {}
 };
 
 struct Index {

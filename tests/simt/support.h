@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
-#include <string>
+#include <random>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,18 @@ class Buffer {
   GuardedPages pages_;
   unsigned char* begin_ = nullptr;
 };
+
+/// n fresh numbers, uniform in [low, high); whole ones for integers.
+template <class T>
+std::vector<T> random(std::size_t n, unsigned seed, double low = -1, double high = 1) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> distribution(low, high);
+  std::vector<T> result(n);
+  for (T& value : result)
+    value =
+        static_cast<T>(std::is_integral_v<T> ? std::floor(distribution(generator)) : distribution(generator));
+  return result;
+}
 
 /// Runs `test` under every schedule, with early and with late copies.
 template <class F>

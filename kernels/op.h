@@ -6,6 +6,13 @@
 #include "core/error.h"
 #include "core/profile.h"
 
+/// The CUDA implementation of an Op; nullptr in builds without CUDA.
+#ifdef GYRE_WITH_CUDA
+#define GYRE_CUDA_OP(function) function
+#else
+#define GYRE_CUDA_OP(function) nullptr
+#endif
+
 namespace gyre::kernels {
 
 /// One operation: its name and one implementation per device. Shapes and types are checked by the caller,

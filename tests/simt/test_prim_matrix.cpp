@@ -57,10 +57,10 @@ struct Format {
 };
 
 double half_value(std::uint32_t bits) {
-  return static_cast<double>(static_cast<float>(Half{static_cast<std::uint16_t>(bits)}));
+  return static_cast<double>(static_cast<float>(std::bit_cast<Half>(static_cast<std::uint16_t>(bits))));
 }
 double bf16_value(std::uint32_t bits) {
-  return static_cast<double>(static_cast<float>(BFloat16{static_cast<std::uint16_t>(bits)}));
+  return static_cast<double>(static_cast<float>(std::bit_cast<BFloat16>(static_cast<std::uint16_t>(bits))));
 }
 double tf32_value(std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits)); }
 

@@ -47,7 +47,7 @@ TEST(Numbers, EveryPatternWidensExactly) {
                    nullptr);
   const std::vector<float> halves = half.values(), bf16s = bf16.values();
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    const auto wanted = static_cast<float>(Half{patterns[i]});
+    const auto wanted = static_cast<float>(std::bit_cast<Half>(patterns[i]));
     if (std::isnan(wanted))
       ASSERT_TRUE(std::isnan(halves[i])) << i;
     else
@@ -68,8 +68,8 @@ TEST(Numbers, NarrowToTheNearest) {
   const std::vector<std::uint32_t> tf32s = tf32.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto v = static_cast<double>(values[i]);
-    const auto as_half = static_cast<double>(static_cast<float>(Half{halves[i]}));
-    const auto as_bf16 = static_cast<double>(static_cast<float>(BFloat16{bf16s[i]}));
+    const auto as_half = static_cast<double>(static_cast<float>(std::bit_cast<Half>(halves[i])));
+    const auto as_bf16 = static_cast<double>(static_cast<float>(std::bit_cast<BFloat16>(bf16s[i])));
     const auto as_tf32 = static_cast<double>(std::bit_cast<float>(tf32s[i]));
     ASSERT_EQ(as_half, rounded(v, 10, -14, 65504)) << values[i];
     ASSERT_EQ(as_bf16, rounded(v, 7, -126, 3.3895313892515355e38)) << values[i];
@@ -88,8 +88,8 @@ TEST(Numbers, NaNStays) {
   auto tf32 = Buffer<std::uint32_t>::output(2);
   cases::to_bits(x.data(), half.data(), bf16.data(), tf32.data(), 2, nullptr);
   for (std::size_t i = 0; i < 2; ++i) {
-    EXPECT_TRUE(std::isnan(static_cast<float>(Half{half.values()[i]})));
-    EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16{bf16.values()[i]})));
+    EXPECT_TRUE(std::isnan(static_cast<float>(std::bit_cast<Half>(half.values()[i]))));
+    EXPECT_TRUE(std::isnan(static_cast<float>(std::bit_cast<BFloat16>(bf16.values()[i]))));
     EXPECT_TRUE(std::isnan(std::bit_cast<float>(tf32.values()[i])));
   }
 }

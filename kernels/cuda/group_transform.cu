@@ -22,27 +22,6 @@ constexpr int channel_count() {
   return pack_size<T> > order ? pack_size<T> / order : 1;
 }
 
-/// `count` neighbours; packs where they are whole and `packs` allows it.
-template <bool packs, class T, int count>
-GYRE_DEVICE void load_run(const T* from, Wide<T> (&values)[count]) {
-  if constexpr (packs && count % pack_size<T> == 0) {
-    load(from, values);
-  } else {
-    GYRE_UNROLL
-    for (int i = 0; i < count; ++i) values[i] = prim::widen(from[i]);
-  }
-}
-
-template <bool packs, class T, int count>
-GYRE_DEVICE void store_run(const Wide<T> (&values)[count], T* to) {
-  if constexpr (packs && count % pack_size<T> == 0) {
-    store(values, to);
-  } else {
-    GYRE_UNROLL
-    for (int i = 0; i < count; ++i) to[i] = prim::from_float<T>(values[i]);
-  }
-}
-
 /// A thread transforms `channels` neighbours.
 template <class T, int order, int products, int channels, bool packs>
 GYRE_KERNEL(block)

@@ -11,15 +11,15 @@ constexpr int most_columns = 32;             // of a block
 constexpr std::int64_t most_blocks = 65536;  // of the narrow kernel; the rest is looped over
 
 /// One thread for each result.
-template <class T>
+template <class T, class R>
 GYRE_KERNEL(block)
-narrow_kernel(const T* x, T* y, std::int64_t outer, int extent, std::int64_t inner) {
+narrow_kernel(const T* x, R* y, std::int64_t outer, int extent, std::int64_t inner) {
   for (std::int64_t i = prim::global_thread(); i < outer * inner; i += prim::global_threads()) {
     const std::int64_t slab = i / inner;
     const T* from = x + slab * (extent - 1) * inner + i;
     Wide<T> sum = 0;
     for (int j = 0; j < extent; ++j, from += inner) sum += prim::widen(*from);
-    y[i] = prim::from_float<T>(sum);
+    y[i] = prim::from_float<R>(sum);
   }
 }
 
@@ -133,13 +133,13 @@ std::int64_t sum_workspace(std::int64_t outer, std::int64_t extent, std::int64_t
   return count;
 }
 
-template <class T, class S>
-void launch_sum(const T* x, T* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
+template <class T, class R, class S>
+void launch_sum(const T* x, R* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
                 void* stream) {
   if (extent <= few) {
     const std::int64_t blocks = prim::blocks(outer * inner, block);
-    GYRE_LAUNCH(narrow_kernel<T>, prim::Grid{blocks < most_blocks ? blocks : most_blocks}, block, 0, stream,
-                x, y, outer, static_cast<int>(extent), inner);
+    GYRE_LAUNCH((narrow_kernel<T, R>), prim::Grid{blocks < most_blocks ? blocks : most_blocks}, block, 0,
+                stream, x, y, outer, static_cast<int>(extent), inner);
     return;
   }
   const Stage stage(extent, inner);
@@ -162,5 +162,9 @@ GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)
 GYRE_INSTANTIATE(prim::bf16_t)
 #undef GYRE_INSTANTIATE
+template void launch_sum(const float*, prim::half_t*, std::int64_t, std::int64_t, std::int64_t, float*,
+                         void*);
+template void launch_sum(const float*, prim::bf16_t*, std::int64_t, std::int64_t, std::int64_t, float*,
+                         void*);
 
 }  // namespace gyre::kernels::cuda

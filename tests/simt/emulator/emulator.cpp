@@ -15,6 +15,15 @@
 
 #include "tests/simt/emulator/fiber.h"
 
+/// "softmax.cu:40".
+template <>
+struct fmt::formatter<gyre::simt::Site> : fmt::formatter<std::string_view> {
+  auto format(const gyre::simt::Site& site, fmt::format_context& context) const {
+    const std::string_view path = site.file;
+    return fmt::format_to(context.out(), "{}:{}", path.substr(path.find_last_of('/') + 1), site.line);
+  }
+};
+
 namespace gyre::simt {
 namespace {
 
@@ -50,11 +59,6 @@ std::array<std::array<std::array<Slot, warp_size>, 2>, max_threads / warp_size> 
 
 bool same(Site a, Site b) { return a.line == b.line && std::string_view(a.file) == b.file; }
 
-std::string text(Site site) {
-  const std::string_view path = site.file;
-  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), site.line);
-}
-
 class Machine {
  public:
   void configure(const Options& options) {
@@ -65,7 +69,12 @@ class Machine {
 
   void launch(const char* name, const Call& call, Index grid, unsigned block, std::size_t shared_bytes);
   void work();
-  [[noreturn]] void fail(Rule rule, const std::string& what);
+  /// Leaves nothing on the stack of the thread that would have to be destroyed.
+  template <class... A>
+  [[noreturn]] void fail(Rule rule, fmt::format_string<A...> what, A&&... arguments) {
+    record(rule, fmt::format(what, std::forward<A>(arguments)...));
+    while (true) state().fiber->suspend();
+  }
   void wait_for_block(Site site);
   const Slot* exchange(const char* what, Site site, const void* value, std::size_t size);
   void copy_async(Copy copy, Site site, const void* caller);
@@ -79,8 +88,7 @@ class Machine {
   Arena arena() const { return {arena_.data(), arena_.data() + arena_.size()}; }
   void require_aligned(const void* address, std::size_t alignment, Site site) {
     if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
-      fail(Rule::misaligned,
-           fmt::format("uses an address that is no multiple of {} at {}", alignment, text(site)));
+      fail(Rule::misaligned, "uses an address that is no multiple of {} at {}", alignment, site);
   }
   Checker* checker = nullptr;
 
@@ -91,6 +99,7 @@ class Machine {
     else
       std::memset(copy.to, 0, copy.size);
   }
+  void record(Rule rule, const std::string& what);
   void run_block(Index index, Index grid);
   std::optional<unsigned> take();
   void finish();
@@ -221,35 +230,28 @@ void Machine::finish() {
     fail(Rule::outstanding_copy, "returns before it waits for its cp.async copies");
   WarpState& warp = warps[own() / warp_size];
   if (warp.arrived > 0)
-    fail(Rule::divergent_collective,
-         fmt::format("returns while lanes of its warp are in {} at {}", warp.what, text(warp.site)));
-  if (waiting_ > 0)
-    fail(Rule::early_return,
-         fmt::format("returns while threads wait at the barrier {}", text(barrier_site_)));
+    fail(Rule::divergent_collective, "returns while lanes of its warp are in {} at {}", warp.what, warp.site);
+  if (waiting_ > 0) fail(Rule::early_return, "returns while threads wait at the barrier {}", barrier_site_);
   own_state.done = true;
   ++warp.done;
   ++done_;
 }
 
-void Machine::fail(Rule rule, const std::string& what) {
+void Machine::record(Rule rule, const std::string& what) {
   const Index block = current->block;
   fault_.emplace(rule, fmt::format("{}: {}: thread {} of block ({}, {}, {}) {}", name_, name_of(rule), own(),
                                    block.x, block.y, block.z, what));
-  while (true) state().fiber->suspend();
 }
 
 void Machine::wait_for_block(Site site) {
   WarpState& warp = warps[own() / warp_size];
   if (warp.arrived > 0)
-    fail(Rule::divergent_collective,
-         fmt::format("waits at the barrier {} while lanes of its warp are in {} at {}", text(site), warp.what,
-                     text(warp.site)));
+    fail(Rule::divergent_collective, "waits at the barrier {} while lanes of its warp are in {} at {}", site,
+         warp.what, warp.site);
   if (done_ > 0)
-    fail(Rule::early_return,
-         fmt::format("waits at the barrier {}, but {} threads have returned", text(site), done_));
+    fail(Rule::early_return, "waits at the barrier {}, but {} threads have returned", site, done_);
   if (waiting_ > 0 && !same(site, barrier_site_))
-    fail(Rule::divergent_barrier,
-         fmt::format("waits at the barrier {}, others at {}", text(site), text(barrier_site_)));
+    fail(Rule::divergent_barrier, "waits at the barrier {}, others at {}", site, barrier_site_);
   barrier_site_ = site;
   if (++waiting_ < size_) {
     ++warp.at_barrier;
@@ -267,15 +269,13 @@ const Slot* Machine::exchange(const char* what, Site site, const void* value, st
   const unsigned number = own() / warp_size, lane = own() % warp_size;
   WarpState& warp = warps[number];
   if (warp.done > 0)
-    fail(Rule::divergent_collective,
-         fmt::format("is in {} at {}, but {} lanes have returned", what, text(site), warp.done));
+    fail(Rule::divergent_collective, "is in {} at {}, but {} lanes have returned", what, site, warp.done);
   if (warp.at_barrier > 0)
-    fail(Rule::divergent_collective,
-         fmt::format("is in {} at {} while lanes of its warp wait at the barrier {}", what, text(site),
-                     text(barrier_site_)));
+    fail(Rule::divergent_collective, "is in {} at {} while lanes of its warp wait at the barrier {}", what,
+         site, barrier_site_);
   if (warp.arrived > 0 && (!same(site, warp.site) || std::string_view(what) != warp.what))
-    fail(Rule::divergent_collective, fmt::format("is in {} at {}, other lanes in {} at {}", what, text(site),
-                                                 warp.what, text(warp.site)));
+    fail(Rule::divergent_collective, "is in {} at {}, other lanes in {} at {}", what, site, warp.what,
+         warp.site);
   warp.what = what;
   warp.site = site;
   // Two sets in turn: a lane still reads the last one while others begin the next.
@@ -298,8 +298,8 @@ void Machine::copy_async(Copy copy, Site site, const void* caller) {
   require_aligned(copy.from, copy.size, site);
   const auto* const to = static_cast<const unsigned char*>(copy.to);
   if (to < shared() || to + copy.size > shared() + shared_bytes_)
-    fail(Rule::out_of_bounds, fmt::format("copies to byte {} of {} of shared memory at {}", to - shared(),
-                                          shared_bytes_, text(site)));
+    fail(Rule::out_of_bounds, "copies to byte {} of {} of shared memory at {}", to - shared(), shared_bytes_,
+         site);
   if (checker != nullptr) checker->begin_copy(copy.to, copy.from, copy.size, copy.valid, caller);
   if (options_.copies == Copies::at_once)
     perform(copy);
@@ -363,7 +363,7 @@ bool on_stack(const void* address) { return machine().state().fiber->holds(addre
 Arena shared_arena() { return machine().arena(); }
 const unsigned char* shared_begin() { return machine().shared(); }
 std::size_t shared_size() { return machine().shared_bytes(); }
-void fail(Rule rule, const std::string& what) { machine().fail(rule, what); }
+void fail(Rule rule, const std::string& what) { machine().fail(rule, "{}", what); }
 
 const char* name_of(Rule rule) {
   switch (rule) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -101,6 +102,9 @@ GuardedPages::GuardedPages(std::size_t size) {
 }
 
 GuardedPages::~GuardedPages() {
+#ifdef __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(data_, size_);  // an abandoned stack leaves marks of its variables
+#endif
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   munmap(data_ - page, size_ + 2 * page);
 }

@@ -29,39 +29,50 @@ std::uint64_t key_of(const EqShape& shape) {
   return key;
 }
 
-/// Few rows read every weight once: the library's products then keep all threads busy.
+// The rules below come from medians of gyre tune on two threads of a Zen 5 with AVX-512, whose vectors of 16
+// channels they count in; one thread and AVX2 confirm them.
+
+std::int64_t vectors_of(std::int64_t channels) { return (channels + 15) / 16 * 16; }
+/// A tile holds two vectors of output channels.
+std::int64_t panels_of(std::int64_t channels) { return channels <= 32 ? 32 : vectors_of(channels); }
+
+/// Where every weight is read for few rows, the library's products win by their blocking.
 bool packed_wins(const EqShape& shape) {
+  if (shape.group.order() == 2) return false;  // two products save too little
   const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
-  if (shape.direction == EqDirection::forward) return n <= 32 && c * d >= 65536;
-  return n < 48 && c >= (n < 8 ? 128 : 48) && d >= 48 && c * d >= 16384;
+  if (shape.direction == EqDirection::forward) return n <= 256 && c * d >= 524288;
+  if (n >= 24 && n < 48 && c >= 128 && c * d >= 20480) return true;
+  return n >= 16 && n < 256 && c * d >= 131072;
 }
 
-// From medians of gyre tune on two threads of a Zen 5 with AVX-512, which one thread confirms: a panel of
-// output channels is computed whole, and the transforms of a row cost as much as a few channels of its
-// products. Flash therefore needs both kinds of channels, unless there are so few rows that the call costs
-// more than they do. Ratios near 1 fall to the dense product.
+// Flash wins where the products that it saves pay for its transforms and for the channels that only fill its
+// vectors. In multiply-adds:
+//   saved = rows · (dense products - share · flash products - cost · channels transformed) > bound
+// and since a call with hardly any products costs less than a dense one, the bound is negative.
+struct Costs {
+  double share, cost, bound;
+};
 
 bool flash_wins_forward(const EqShape& shape) {
-  const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
-  const int order = shape.group.order();
-  const std::int64_t least = order == 2 && n > 128 ? 24 : 12;
-  if (c >= least && d >= least) return true;
-  if (order == 8) return n <= 4 && c <= 32;
-  if (n <= 16) return d >= 12 || c <= (n <= 4 ? 512 : 32);
-  return c >= 6 && d >= (n <= 128 ? 12 : 192);
+  const int order = shape.group.order(), products = shape.group.fewest_form().products();
+  const Costs costs = order == 8 ? Costs{0.8, 240, -30000} : Costs{0.5, 28.0 * order, -60000};
+  const auto n = static_cast<double>(shape.rows), c = static_cast<double>(shape.channels_in),
+             d = static_cast<double>(panels_of(shape.channels_out));
+  const double dense = order * order * c * static_cast<double>(shape.channels_out), flash = products * c * d,
+               transformed = d + (order == 8 ? c / 6 : 0);
+  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.bound;
 }
 
 bool flash_wins_backward(const EqShape& shape) {
-  const std::int64_t n = shape.rows, c = shape.channels_in, d = shape.channels_out;
-  const int order = shape.group.order();
-  const std::int64_t least = order == 2 && n > 128 ? 24 : 12;
-  if (n >= 8 && c >= least && d >= least) return true;
-  if (packed_wins(shape)) return true;
-  // Calls of a few microseconds.
-  if (order == 8) return n <= 4 && c * d <= 64;
-  if (n <= 2) return d <= 24 ? c <= 64 : d <= 96 && c >= 6 && c <= 24;
-  if (n < 8) return d <= 24 ? c <= 256 : d <= 128 && c <= 64;
-  return n <= 32 && (d <= 24 ? c <= (d < 4 ? 32 : 256) : d <= 256 && c >= 6);
+  const int order = shape.group.order(), products = shape.group.fewest_form().products();
+  const Costs costs = order == 8 ? Costs{1.1, 240, -12000} : Costs{0.7, 30.0 * order, -40000};
+  const auto n = static_cast<double>(shape.rows), c = static_cast<double>(vectors_of(shape.channels_in)),
+             d = static_cast<double>(shape.channels_out);
+  const auto d_vectors = static_cast<double>(vectors_of(shape.channels_out));
+  const double dense = 2.0 * order * order * static_cast<double>(shape.channels_in) * d,
+               flash = products * (static_cast<double>(panels_of(shape.channels_in)) * d + c * d_vectors),
+               transformed = c + (order == 8 ? d_vectors : 0);
+  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.bound;
 }
 
 }  // namespace

@@ -127,10 +127,10 @@ void backward_cpu(const Backward& call, LinearGrads& grads) {
       grads = cpu::packed_eq_linear_backward(form, x, w, grad, need_x, need_w, cache);
       break;
     case EqImplementation::fused:
-      grads = cpu::flash_eq_linear_backward(form, x, w, grad, need_x, need_w, need_b, cache);
-      return;
+      grads = cpu::flash_eq_linear_backward(group, form, x, w, grad, need_x, need_w, need_b, cache);
+      break;
   }
-  if (need_b) grads.b = bias_gradient(grad);
+  if (need_b && !grads.b.defined()) grads.b = bias_gradient(grad);
 }
 
 const Op<const Forward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu};

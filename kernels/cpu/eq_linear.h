@@ -23,8 +23,9 @@ LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x,
 Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                                EqPlanes& cache, Activation activation = Activation::none,
                                Tensor* pre_activation = nullptr);
-LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
-                                     const Tensor& grad, bool need_x, bool need_w, bool need_b,
-                                     EqPlanes& cache);
+/// For few rows dW is computed directly (eq_weight_gradient.h), and db left undefined.
+LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& form, const Tensor& x,
+                                     const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
+                                     bool need_b, EqPlanes& cache);
 
 }  // namespace gyre::kernels::cpu

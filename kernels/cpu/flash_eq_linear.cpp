@@ -14,7 +14,9 @@
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_planes.h"
+#include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/flash_kernels.h"
+#include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels::cpu {
 namespace {
@@ -53,7 +55,7 @@ Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Te
   auto& fused = state.fused;
   const std::int64_t d = w.size(0), c = w.size(1);
   const int lanes = flash_lanes();
-  if (fused.source != EqPlanes::State::source_of(w) || fused.form != &form || fused.lanes != lanes) {
+  if (!fused.source.is(w) || fused.form != &form || fused.lanes != lanes) {
     fused = {EqPlanes::State::source_of(w), &form, lanes, {}, {}};
     ++state.rebuilds;
   }
@@ -65,11 +67,37 @@ Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Te
   return packed;
 }
 
+constexpr std::int64_t whole_panels =
+    32;  // output channels: a multiple of the panel of every instruction set
+
+/// All rows and output channels, apart by rows, or by channels too where rows are few.
 void multiply(const FlashProduct& product, std::int64_t rows) {
-  const std::int64_t grain = std::max<std::int64_t>(
-      12, 65536 / std::max<std::int64_t>(1, product.channels_in * product.channels_out));
-  parallel_for(0, rows, grain,
-               [&](std::int64_t first, std::int64_t last) { flash_multiply(product, first, last); });
+  // Products of a row as if their outputs filled whole vectors; a task takes a microsecond or more.
+  constexpr std::int64_t task_products = 16384, least_rows = 6, least_columns = 32;
+  const std::int64_t products =
+      std::max<std::int64_t>(1, product.channels_in * round_up(product.channels_out, flash_lanes()));
+  const std::int64_t threads = in_parallel() ? 1 : num_threads();
+  const std::int64_t row_parts =
+      std::clamp<std::int64_t>(rows / std::max(least_rows, task_products / products), 1, threads);
+  const std::int64_t column_parts =
+      std::max<std::int64_t>(1, std::min({threads / row_parts, product.channels_out / least_columns,
+                                          rows * products / (row_parts * task_products)}));
+  const std::int64_t columns =
+      round_up((product.channels_out + column_parts - 1) / column_parts, whole_panels);
+  parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % row_parts, column = i / row_parts * columns;
+      const std::int64_t count = std::min(columns, product.channels_out - column);
+      if (count > 0)
+        flash_multiply(product.part(column, count), rows * row / row_parts, rows * (row + 1) / row_parts);
+    }
+  });
+}
+
+/// Whether the sums of all planes cost more to keep and to map back than the products of so few rows save:
+/// too few to be divided between threads (Grid).
+bool few_rows(std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
+  return rows <= 16 || (rows < 48 && (channels_out < 128 || channels_in * channels_out <= 8192));
 }
 
 /// Sums for dW are kept apart by rows and by output channels.
@@ -78,10 +106,13 @@ struct Grid {
 
   Grid(std::int64_t rows, std::int64_t channels_out, std::int64_t sums) {
     const int threads = in_parallel() ? 1 : num_threads();
-    // Large sums are divided instead of repeated: the third-level cache is shared.
-    constexpr std::int64_t cached = 2097152, least_columns = 64, least_rows = 32;
-    while (sums / column_parts > cached && threads % (2 * column_parts) == 0 &&
-           channels_out >= 2 * column_parts * least_columns)
+    // Large sums are divided instead of repeated: the third-level cache is shared. So are those of few rows.
+    constexpr std::int64_t cached = 2097152, large = 32768, least_columns = 64, least_rows = 32;
+    const auto divide = [&] {
+      const std::int64_t part = sums / column_parts;
+      return part > cached || (part > large && rows < threads / column_parts * least_rows);
+    };
+    while (divide() && threads % (2 * column_parts) == 0 && channels_out >= 2 * column_parts * least_columns)
       column_parts *= 2;
     row_parts = static_cast<int>(std::clamp<std::int64_t>(rows / least_rows, 1, threads / column_parts));
   }
@@ -114,13 +145,14 @@ Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const 
   product.y = y.mutable_data<float>();
   product.gelu = gelu;
   product.sum = sum;
+  product.y_stride = d * floats.order;
   multiply(product, n);
   return y;
 }
 
-LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
-                                     const Tensor& grad, bool need_x, bool need_w, bool need_b,
-                                     EqPlanes& cache) {
+LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& form, const Tensor& x,
+                                     const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
+                                     bool need_b, EqPlanes& cache) {
   const FloatForm floats(form);
   const int order = floats.order, products = floats.products;
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
@@ -134,6 +166,7 @@ LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, 
   dx.channels_in = d;
   dx.channels_out = c;
   dx.x = grad.data<float>();
+  dx.y_stride = c * order;
   if (need_x) {
     packed = packed_planes(form, floats, w, true, cache.state());
     grads.x = Tensor::empty({n, c, order});
@@ -144,12 +177,12 @@ LinearGrads flash_eq_linear_backward(const BilinearForm& form, const Tensor& x, 
   const Grid grid(n, d, whole);
   // One pass over dy serves both gradients while the sums stay in the cache.
   const bool together = need_x && need_w && grid.column_parts == 1 && whole <= 131072;
-  if (need_x && !together) multiply(dx, n);
-  if (!need_w && !need_b) return grads;
+  const bool direct = need_w && few_rows(n, c, d);
+  if (need_x && (!together || direct)) multiply(dx, n);
+  if (direct) grads.w = eq_weight_gradient(group, x, grad);
+  if (direct || (!need_w && !need_b)) return grads;
 
-  // Parts of D are whole panels of both instruction-set widths.
-  const std::int64_t width = (d + grid.column_parts - 1) / grid.column_parts;
-  const std::int64_t columns = (width + 31) / 32 * 32;
+  const std::int64_t columns = round_up((d + grid.column_parts - 1) / grid.column_parts, whole_panels);
   const std::int64_t part = flash_sums_size(products, c, std::min(columns, d));
   const int parts = grid.row_parts * grid.column_parts;
   Tensor sums = Tensor::empty({parts * part});

@@ -97,12 +97,13 @@ class Multiplier {
   float* result(std::int64_t column, std::int64_t at, std::int64_t tile) const {
     return results_ + ((at - column) / panel * block_.tiles + tile) * tile_rows * panel;
   }
-  float* row_of_y(std::int64_t row) const { return product_.y + row * product_.channels_out * G; }
+  float* row_of_y(std::int64_t row) const { return product_.y + row * product_.y_stride; }
 
   /// One vector of output channels: its planes need not leave the registers.
   void multiply_narrow(std::int64_t first, std::int64_t rows, const float* a, std::int64_t plane) const {
     const Out out = out_;
-    const std::int64_t c_count = product_.channels_in, d_count = product_.channels_out;
+    const std::int64_t c_count = product_.channels_in, d_count = product_.channels_out,
+                       y_stride = product_.y_stride;
     constexpr int some = tile_rows / 2;
     const V bias = hn::Load(F32(), bias_);
     for (std::int64_t row = 0; row < rows; row += some) {
@@ -115,7 +116,7 @@ class Multiplier {
             if (i >= left) return;
             V v[G];
             out.merge(p, bias, v);
-            store_channels<G>(v, d_count, y + i * d_count * G);
+            store_channels<G>(v, d_count, y + i * y_stride);
           });
     }
   }
@@ -154,10 +155,10 @@ class Multiplier {
                            std::int64_t columns, const F& finish) const {
     const Out out = out_;  // kept in registers
     const std::int64_t stride = columns > vector_lanes ? panel : vector_lanes, plane = results_plane_;
-    const std::int64_t d_count = product_.channels_out, left = d_count - column;
+    const std::int64_t left = product_.channels_out - column, y_stride = product_.y_stride;
     const float* bias = bias_ + column;
-    std::int64_t at = (row * d_count + column) * G;
-    for (std::int64_t i = 0; i < rows; ++i, products += stride, at += d_count * G)
+    std::int64_t at = row * y_stride + column * G;
+    for (std::int64_t i = 0; i < rows; ++i, products += stride, at += y_stride)
       for (std::int64_t c = 0; c < columns; c += vector_lanes) {
         V v[G];
         out.merge(products + c, plane, hn::Load(F32(), bias + c), v);
@@ -305,6 +306,16 @@ HWY_EXPORT(target_name);
 
 const char* flash_target() { return GYRE_CHOSEN(target_name)(); }
 int flash_lanes() { return GYRE_CHOSEN(target_lanes)(); }
+
+FlashProduct FlashProduct::part(std::int64_t first, std::int64_t count) const {
+  FlashProduct own = *this;
+  own.channels_out = count;
+  own.weights += first * products * channels_in;
+  if (own.bias) own.bias += first;
+  own.y += first * order;
+  if (own.sum) own.sum += first * order;
+  return own;
+}
 
 void flash_multiply(const FlashProduct& product, std::int64_t first, std::int64_t last) {
   GYRE_CHOSEN(multiply)(product, first, last);

@@ -28,6 +28,10 @@ struct FlashProduct {
   float* y = nullptr;              ///< [N, D, T]
   bool gelu = false;               ///< y = GELU of the sum
   float* sum = nullptr;            ///< with gelu: the sum as it was before [N, D, T], or null
+  std::int64_t y_stride = 0;       ///< floats between rows of y and sum: D·T, or more for a part of D
+
+  /// Output channels [first, first + count) alone; `first` is a multiple of the panel of any instruction set.
+  FlashProduct part(std::int64_t first, std::int64_t count) const;
 };
 
 /// Rows [first, last) of a product, on the calling thread.

@@ -82,25 +82,6 @@ void sum_rows(const GroupTable& index, std::int64_t first, std::int64_t last, st
   }
 }
 
-template <int G, class T>
-void split_rows(std::int64_t first, std::int64_t last, std::int64_t channels, std::int64_t plane, const T* x,
-                T* y) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t n = first; n < last; ++n) {
-    const T* in = x + n * channels * G;
-    T* out = y + n * channels;
-    std::int64_t c = 0;
-    for (; c + lanes <= channels; c += lanes) {
-      hn::Vec<decltype(d)> v[G];
-      load_elements<G>(d, in + c * G, v);
-      for (int t = 0; t < G; ++t) hn::StoreU(v[t], d, out + t * plane + c);
-    }
-    for (; c < channels; ++c)
-      for (int t = 0; t < G; ++t) out[t * plane + c] = in[c * G + t];
-  }
-}
-
 #define GYRE_PERMUTE(G, T, SUFFIX)                                                                         \
   void repeat_##SUFFIX(const GroupTable& index, std::int64_t first, std::int64_t last,                     \
                        std::int64_t channels, std::int64_t row, std::int64_t element, const T* x, T* y) {  \
@@ -109,10 +90,6 @@ void split_rows(std::int64_t first, std::int64_t last, std::int64_t channels, st
   void sum_##SUFFIX(const GroupTable& index, std::int64_t first, std::int64_t last, std::int64_t channels, \
                     const T* x, T* y) {                                                                    \
     sum_rows<G, T>(index, first, last, channels, x, y);                                                    \
-  }                                                                                                        \
-  void split_##SUFFIX(std::int64_t first, std::int64_t last, std::int64_t channels, std::int64_t plane,    \
-                      const T* x, T* y) {                                                                  \
-    split_rows<G, T>(first, last, channels, plane, x, y);                                                  \
   }
 GYRE_PERMUTE(1, float, 1_f32)
 GYRE_PERMUTE(2, float, 2_f32)
@@ -134,8 +111,7 @@ namespace {
 
 #define GYRE_EXPORT(SUFFIX)    \
   HWY_EXPORT(repeat_##SUFFIX); \
-  HWY_EXPORT(sum_##SUFFIX);    \
-  HWY_EXPORT(split_##SUFFIX);
+  HWY_EXPORT(sum_##SUFFIX);
 GYRE_EXPORT(1_f32)
 GYRE_EXPORT(2_f32)
 GYRE_EXPORT(4_f32)
@@ -181,19 +157,6 @@ void repeat_permuted(int order, const GroupTable& index, std::int64_t rows, std:
 }
 
 template <class T>
-void split_elements(int order, std::int64_t rows, std::int64_t channels, const T* x, T* y) {
-  const auto run = [&] {
-    if constexpr (std::is_same_v<T, float>)
-      return GYRE_PICK(split, f32, order);
-    else
-      return GYRE_PICK(split, f64, order);
-  }();
-  parallel_for(0, rows, row_grain(channels, 1), [&](std::int64_t first, std::int64_t last) {
-    run(first, last, channels, rows * channels, x, y);
-  });
-}
-
-template <class T>
 void sum_permuted(int order, const GroupTable& index, std::int64_t rows, std::int64_t channels, const T* x,
                   T* y) {
   const auto run = [&] {
@@ -213,8 +176,6 @@ template void repeat_permuted(int, const GroupTable&, std::int64_t, std::int64_t
                               const double*, double*);
 template void sum_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const float*, float*);
 template void sum_permuted(int, const GroupTable&, std::int64_t, std::int64_t, const double*, double*);
-template void split_elements(int, std::int64_t, std::int64_t, const float*, float*);
-template void split_elements(int, std::int64_t, std::int64_t, const double*, double*);
 
 }  // namespace gyre::kernels::cpu
 #endif

@@ -22,8 +22,4 @@ template <class T>
 void sum_permuted(int order, const GroupTable& index, std::int64_t rows, std::int64_t channels, const T* x,
                   T* y);
 
-/// y[t][n][c] = x[n][c][t] for x [rows, channels, T].
-template <class T>
-void split_elements(int order, std::int64_t rows, std::int64_t channels, const T* x, T* y);
-
 }  // namespace gyre::kernels::cpu

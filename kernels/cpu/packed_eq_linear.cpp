@@ -55,7 +55,7 @@ template <class T>
 Weights weights_of(const BilinearForm& form, const Tensor& w, bool transposed, EqPlanes::State& state) {
   const std::scoped_lock lock(state.mutex);
   auto& cached = state.packed;
-  if (cached.source != EqPlanes::State::source_of(w) || cached.form != &form) {
+  if (!cached.source.is(w) || cached.form != &form) {
     const std::int64_t d = w.size(0), c = w.size(1);
     Tensor planes = Tensor::empty({form.products(), d, c}, w.dtype());
     to_planes(form.weight, d, c, w.data<T>(), planes.mutable_data<T>());

@@ -56,7 +56,7 @@ D convert(S value) {
   } else if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>) {
     return convert<D>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<D, Half> || std::is_same_v<D, BFloat16>) {
-    return D(static_cast<float>(value));
+    return D::nearest(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<D>) {
     return static_cast<D>(value);
   } else if constexpr (std::is_floating_point_v<S>) {

@@ -9,15 +9,11 @@ namespace gyre {
 struct Half {
   std::uint16_t bits = 0;
 
-  Half() = default;
   /// Nearest, ties to even; too large ones become infinite; a NaN becomes 0x7FFF, as on NVIDIA devices.
-  explicit Half(float value) {
+  static Half nearest(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value), magnitude = word & 0x7FFFFFFFU;
     std::uint32_t half = 0;
-    if (magnitude > 0x7F800000U) {
-      bits = 0x7FFF;
-      return;
-    }
+    if (magnitude > 0x7F800000U) return {0x7FFF};
     if (magnitude >= 0x477FF000U) {  // half way from 65504 to the next
       half = 0x7C00U;
     } else if (magnitude < 0x38800000U) {
@@ -26,7 +22,7 @@ struct Half {
     } else {
       half = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
     }
-    bits = static_cast<std::uint16_t>((word >> 16 & 0x8000U) | half);
+    return {static_cast<std::uint16_t>((word >> 16 & 0x8000U) | half)};
   }
 
   /// Exact.
@@ -44,12 +40,11 @@ struct Half {
 struct BFloat16 {
   std::uint16_t bits = 0;
 
-  BFloat16() = default;
   /// Nearest, ties to even; a NaN becomes 0x7FFF.
-  explicit BFloat16(float value) {
+  static BFloat16 nearest(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
-    const bool nan = (word & 0x7FFFFFFFU) > 0x7F800000U;
-    bits = nan ? 0x7FFF : static_cast<std::uint16_t>((word + 0x7FFFU + (word >> 16 & 1U)) >> 16);
+    if ((word & 0x7FFFFFFFU) > 0x7F800000U) return {0x7FFF};
+    return {static_cast<std::uint16_t>((word + 0x7FFFU + (word >> 16 & 1U)) >> 16)};
   }
 
   /// Exact.

@@ -90,6 +90,7 @@ class Machine {
       fail(Rule::misaligned, "uses an address that is no multiple of {} at {}", alignment, site);
   }
   Checker* checker = nullptr;
+  std::uint64_t copies_begun = 0;
 
  private:
   static void perform(const Copy& copy) {
@@ -313,6 +314,7 @@ void Machine::copy_async(Copy copy, Site site, const void* caller) {
     perform(copy);
   else
     std::memset(copy.to, 0xFF, copy.size);
+  ++copies_begun;
   copy.group = state().groups;
   state().copies.push_back(copy);
 }
@@ -359,6 +361,7 @@ void launch(const char* name, Call call, Index grid, unsigned block, std::size_t
 }
 
 void configure(const Options& options) { machine().configure(options); }
+std::uint64_t copies_begun() { return machine().copies_begun; }
 void install(Checker* checker) { machine().checker = checker; }
 void add_buffer(const void* begin, std::size_t size, bool initialised) {
   if (machine().checker != nullptr) machine().checker->add_buffer(begin, size, initialised);

@@ -21,6 +21,8 @@ struct Options {
 };
 /// Holds for all launches that follow.
 void configure(const Options& options);
+/// How many cp.async copies kernels have begun so far.
+std::uint64_t copies_begun();
 
 /// Where the running thread stands; two moments of one block are ordered if a number of barriers differs that
 /// both threads took part in.

@@ -1,15 +1,16 @@
 #include "kernels/attention.h"
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, const ScoreBias&, Tensor&, Tensor&> forward_op{"attention_forward",
-                                                                           cpu::attention_forward};
-constexpr Op<const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&> backward_op{
-    "attention_backward", cpu::attention_backward};
+constexpr Op<const Tensor&, const ScoreBias&, bool, AttentionResult&> forward_op{
+    "attention_forward", cpu::attention_forward, GYRE_CUDA_OP(cuda::attention_forward)};
+constexpr Op<const Tensor&, const AttentionResult&, const ScoreBias&, const Tensor&, Tensor&, Tensor&>
+    backward_op{"attention_backward", cpu::attention_backward, GYRE_CUDA_OP(cuda::attention_backward)};
 
 void check(const Tensor& qkv) {
   require<DTypeError>(qkv.dtype() == DType::f32 || qkv.dtype() == DType::f64,
@@ -18,15 +19,20 @@ void check(const Tensor& qkv) {
                       "attention takes qkv [B, L, 3, H, E] with E >= 1, not {}", qkv.shape());
 }
 
-void check_companion(const Tensor& qkv, const Tensor& other, const Shape& shape) {
+/// The tensor, dense.
+Tensor checked_companion(const Tensor& qkv, const Tensor& other, const Shape& shape) {
+  require<ValueError>(other.defined(), "attention_backward: the forward kept nothing for it");
   require_same_device(qkv, other, "attention_backward");
   require_same_dtype(qkv, other, "attention_backward");
   require_shape(other, shape, "attention_backward");
+  return other.contiguous();
 }
 
 Shape result_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(1), qkv.size(3) * qkv.size(4)}; }
 
 Shape probability_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv.size(1), qkv.size(1)}; }
+
+Shape logarithm_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv.size(1)}; }
 
 /// Dense [count, L, L], or undefined.
 Tensor checked_bias(const Tensor& qkv, const Tensor& added, std::int64_t count) {
@@ -46,28 +52,38 @@ ScoreBias checked(const Tensor& qkv, const ScoreBias& added) {
 
 }  // namespace
 
-AttentionResult attention_forward(const Tensor& qkv, bool keep_probabilities, const ScoreBias& added) {
+AttentionResult attention_forward(const Tensor& qkv, bool keep_for_backward, const ScoreBias& added) {
   check(qkv);
   const ScoreBias dense = checked(qkv, added);
   AttentionResult result;
   result.y = Tensor::empty(result_shape(qkv), qkv.dtype(), qkv.device());
-  if (keep_probabilities)
+  if (qkv.numel() > 0) {
+    forward_op(qkv.device(), qkv.contiguous(), dense, keep_for_backward, result);
+  } else if (keep_for_backward) {
     result.probabilities = Tensor::empty(probability_shape(qkv), qkv.dtype(), qkv.device());
-  if (qkv.numel() > 0) forward_op(qkv.device(), qkv.contiguous(), dense, result.y, result.probabilities);
+    result.logarithms = Tensor::empty(logarithm_shape(qkv), qkv.dtype(), qkv.device());
+  }
   return result;
 }
 
-Tensor attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad,
-                          Tensor* bias_gradient) {
+Tensor attention_backward(const Tensor& qkv, const AttentionResult& forward, const Tensor& grad,
+                          Tensor* bias_gradient, const ScoreBias& added) {
   check(qkv);
-  check_companion(qkv, probabilities, probability_shape(qkv));
-  check_companion(qkv, grad, result_shape(qkv));
+  AttentionResult saved;
+  ScoreBias dense;
+  if (qkv.device().is_cuda()) {
+    saved.y = checked_companion(qkv, forward.y, result_shape(qkv));
+    saved.logarithms = checked_companion(qkv, forward.logarithms, logarithm_shape(qkv));
+    dense = checked(qkv, added);
+  } else {
+    saved.probabilities = checked_companion(qkv, forward.probabilities, probability_shape(qkv));
+  }
+  const Tensor dense_grad = checked_companion(qkv, grad, result_shape(qkv));
   Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
   Tensor db;
   if (bias_gradient != nullptr)
     db = Tensor::zeros({qkv.size(3), qkv.size(1), qkv.size(1)}, qkv.dtype(), qkv.device());
-  if (qkv.numel() > 0)
-    backward_op(qkv.device(), qkv.contiguous(), probabilities.contiguous(), grad.contiguous(), result, db);
+  if (qkv.numel() > 0) backward_op(qkv.device(), qkv.contiguous(), saved, dense, dense_grad, result, db);
   if (bias_gradient != nullptr) *bias_gradient = db;
   return result;
 }

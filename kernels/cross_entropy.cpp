@@ -1,19 +1,23 @@
 #include "kernels/cross_entropy.h"
 
 #include "kernels/cpu/cross_entropy.h"
+#include "kernels/cuda/cross_entropy.h"
+#include "kernels/index_range.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, const Tensor&, double, Tensor&, Tensor&> forward_op{"cross_entropy_forward",
-                                                                                cpu::cross_entropy_forward};
+constexpr Op<const Tensor&, const Tensor&, double, Tensor&, Tensor&> forward_op{
+    "cross_entropy_forward", cpu::cross_entropy_forward, GYRE_CUDA_OP(cuda::cross_entropy_forward)};
 constexpr Op<const Tensor&, const Tensor&, double, const Tensor&, Tensor&> backward_op{
-    "cross_entropy_backward", cpu::cross_entropy_backward};
-constexpr Op<const Tensor&, const Tensor&, Tensor&, Tensor&> soft_forward_op{"cross_entropy_soft_forward",
-                                                                             cpu::cross_entropy_soft_forward};
+    "cross_entropy_backward", cpu::cross_entropy_backward, GYRE_CUDA_OP(cuda::cross_entropy_backward)};
+constexpr Op<const Tensor&, const Tensor&, Tensor&, Tensor&> soft_forward_op{
+    "cross_entropy_soft_forward", cpu::cross_entropy_soft_forward,
+    GYRE_CUDA_OP(cuda::cross_entropy_soft_forward)};
 constexpr Op<const Tensor&, const Tensor&, const Tensor&, Tensor&> soft_backward_op{
-    "cross_entropy_soft_backward", cpu::cross_entropy_soft_backward};
+    "cross_entropy_soft_backward", cpu::cross_entropy_soft_backward,
+    GYRE_CUDA_OP(cuda::cross_entropy_soft_backward)};
 
 void check_logits(const Tensor& logits) {
   require<DTypeError>(logits.dtype() == DType::f32 || logits.dtype() == DType::f64,
@@ -23,7 +27,7 @@ void check_logits(const Tensor& logits) {
                       logits.shape());
 }
 
-/// The labels as a dense host-checked tensor.
+/// The labels as a dense tensor, every one a class.
 Tensor checked_labels(const Tensor& labels, const Tensor& logits, double smoothing) {
   require<ValueError>(smoothing >= 0 && smoothing < 1,
                       "cross_entropy: label smoothing must lie in [0, 1), is {}", smoothing);
@@ -32,13 +36,11 @@ Tensor checked_labels(const Tensor& labels, const Tensor& logits, double smoothi
   require<ShapeError>(labels.rank() == 1 && labels.size(0) == logits.size(0),
                       "cross_entropy: labels {} do not fit logits {}", labels.shape(), logits.shape());
   require_same_device(labels, logits, "cross_entropy");
-  const Tensor host = labels.to(Device::cpu()).contiguous();
-  const auto* values = host.data<std::int64_t>();
-  for (std::int64_t i = 0; i < host.numel(); ++i)
-    require<ValueError>(values[i] >= 0 && values[i] < logits.size(1),
-                        "cross_entropy: row {} has label {}, allowed are 0 to {}", i, values[i],
-                        logits.size(1) - 1);
-  return labels.contiguous();
+  const Tensor dense = labels.contiguous();
+  if (const auto outside = first_outside(dense, logits.size(1)))
+    throw ValueError(fmt::format("cross_entropy: row {} has label {}, allowed are 0 to {}", outside->position,
+                                 outside->value, logits.size(1) - 1));
+  return dense;
 }
 
 void check_same(const Tensor& logits, const Tensor& other, const Shape& shape) {

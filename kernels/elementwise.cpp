@@ -3,17 +3,21 @@
 #include <string_view>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<BinaryOp, const Tensor&, const Tensor&, Tensor&> binary_op{"binary", cpu::binary};
-constexpr Op<UnaryOp, const Tensor&, Tensor&> unary_op{"unary", cpu::unary};
-constexpr Op<UnaryOp, const Tensor&, const Tensor&, Tensor&> unary_backward_op{"unary_backward",
-                                                                               cpu::unary_backward};
-constexpr Op<const Tensor&, double, double, Tensor&> affine_op{"affine", cpu::affine};
-constexpr Op<Tensor&, const Tensor&, double> add_into_op{"add_into", cpu::add_into};
+constexpr Op<BinaryOp, const Tensor&, const Tensor&, Tensor&> binary_op{"binary", cpu::binary,
+                                                                        GYRE_CUDA_OP(cuda::binary)};
+constexpr Op<UnaryOp, const Tensor&, Tensor&> unary_op{"unary", cpu::unary, GYRE_CUDA_OP(cuda::unary)};
+constexpr Op<UnaryOp, const Tensor&, const Tensor&, Tensor&> unary_backward_op{
+    "unary_backward", cpu::unary_backward, GYRE_CUDA_OP(cuda::unary_backward)};
+constexpr Op<const Tensor&, double, double, Tensor&> affine_op{"affine", cpu::affine,
+                                                               GYRE_CUDA_OP(cuda::affine)};
+constexpr Op<Tensor&, const Tensor&, double> add_into_op{"add_into", cpu::add_into,
+                                                         GYRE_CUDA_OP(cuda::add_into)};
 
 std::string_view name_of(BinaryOp op) {
   constexpr std::string_view names[] = {"add", "sub", "mul", "div"};

@@ -6,10 +6,11 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
-#include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/cuda/eq_linear.h"
 #include "kernels/elementwise.h"
+#include "kernels/eq_planes.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 
@@ -29,8 +30,6 @@ const BilinearForm& form_of(const Group& group, int products) {
 
 /// The same for the same shape and thread count, so that a run always takes the same kernels.
 EqImplementation choose(const EqShape& shape, EqBackend backend, DType dtype) {
-  require<DTypeError>(dtype == DType::f32 || dtype == DType::f64, "eq_linear takes f32 or f64, not {}",
-                      dtype);
   if (shape.channels_in == 0 || shape.channels_out == 0) return EqImplementation::naive;  // no planes
   if (backend == EqBackend::naive) return EqImplementation::naive;
   if (dtype == DType::f64) {
@@ -77,26 +76,7 @@ class Dense {
   Tensor copy_;
 };
 
-struct Forward {
-  const Group& group;
-  const BilinearForm& form;
-  EqBackend backend;
-  const Tensor &x, &w, &b;
-  EqPlanes& cache;
-  Activation activation;
-  Tensor* pre_activation;
-};
-
-struct Backward {
-  const Group& group;
-  const BilinearForm& form;
-  EqBackend backend;
-  const Tensor &x, &w, &grad;
-  bool need_x, need_w, need_b;
-  EqPlanes& cache;
-};
-
-void forward_cpu(const Forward& call, Tensor& y) {
+void forward_cpu(const EqForward& call, Tensor& y) {
   const BilinearForm& form = call.form;
   const EqShape shape{call.group,     EqDirection::forward, call.x.size(0),
                       call.w.size(1), call.w.size(0),       num_threads()};
@@ -116,7 +96,7 @@ void forward_cpu(const Forward& call, Tensor& y) {
   if (call.activation == Activation::gelu) y = unary(UnaryOp::gelu, y);
 }
 
-void backward_cpu(const Backward& call, LinearGrads& grads) {
+void backward_cpu(const EqBackward& call, LinearGrads& grads) {
   const auto& [group, form, backend, x, w, grad, need_x, need_w, need_b, cache] = call;
   const EqShape shape{group, EqDirection::backward, x.size(0), w.size(1), w.size(0), num_threads()};
   switch (choose(shape, backend, x.dtype())) {
@@ -133,12 +113,16 @@ void backward_cpu(const Backward& call, LinearGrads& grads) {
   if (need_b && !grads.b.defined()) grads.b = bias_gradient(grad);
 }
 
-const Op<const Forward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu};
-const Op<const Backward&, LinearGrads&> eq_linear_backward_op{"eq_linear_backward", backward_cpu};
+const Op<const EqForward&, Tensor&> eq_linear_forward_op{"eq_linear_forward", forward_cpu,
+                                                         GYRE_CUDA_OP(cuda::eq_linear_forward)};
+const Op<const EqBackward&, LinearGrads&> eq_linear_backward_op{"eq_linear_backward", backward_cpu,
+                                                                GYRE_CUDA_OP(cuda::eq_linear_backward)};
 
 void check(const Group& group, const Tensor& x, const Tensor& w) {
   require_same_device(x, w, "eq_linear");
   require_same_dtype(x, w, "eq_linear");
+  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64,
+                      "eq_linear takes f32 or f64, not {}", x.dtype());
   const std::int64_t t = group.order();
   require<ShapeError>(w.rank() == 3 && w.size(2) == t, "eq_linear: weight {} is not [D, C, {}] of group {}",
                       w.shape(), t, group.name());
@@ -157,17 +141,6 @@ EqBackend parse_eq_backend(std::string_view name) {
 
 std::string_view name_of(EqBackend backend) { return backend_names[static_cast<std::size_t>(backend)]; }
 
-EqPlanes::EqPlanes() : state_(std::make_unique<State>()) {}
-EqPlanes::~EqPlanes() = default;
-int EqPlanes::rebuilds() const { return state_->rebuilds; }
-
-void EqPlanes::clear() {
-  const std::scoped_lock lock(state_->mutex);
-  state_->fused = {};
-  state_->packed = {};
-  state_->naive = {};
-}
-
 Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
                          const EqLinearOptions& options, EqPlanes* cache, Activation activation,
                          Tensor* pre_activation) {
@@ -183,8 +156,8 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
   Tensor y;
   const Dense input(x), weight(w), bias(b);
   eq_linear_forward_op(x.device(),
-                       Forward{group, form, options.backend, input, weight, bias,
-                               cache ? *cache : temporary.emplace(), activation, pre_activation},
+                       EqForward{group, form, options.backend, input, weight, bias,
+                                 cache ? *cache : temporary.emplace(), activation, pre_activation},
                        y);
   return y;
 }
@@ -202,18 +175,25 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
   LinearGrads grads;
   const Dense input(x), weight(w), dense_grad(grad);
   eq_linear_backward_op(x.device(),
-                        Backward{group, form, options.backend, input, weight, dense_grad, need_x, need_w,
-                                 need_b, cache ? *cache : temporary.emplace()},
+                        EqBackward{group, form, options.backend, input, weight, dense_grad, need_x, need_w,
+                                   need_b, cache ? *cache : temporary.emplace()},
                         grads);
   return grads;
 }
 
 std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
                              std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out,
-                             EqDirection direction) {
+                             EqDirection direction, Device device) {
   const int products = form_of(group, options.products).products();
-  const std::string_view library = dtype == DType::f64 ? "eigen" : cpu::dense_library();
   const EqShape shape{group, direction, rows, channels_in, channels_out, num_threads()};
+#ifdef GYRE_WITH_CUDA
+  if (device.is_cuda()) {
+    const bool packed = cuda::eq_linear_choice(shape, options.backend) == EqImplementation::packed;
+    return packed ? fmt::format("flash{}_cublas", products) : "naive_cublas";
+  }
+#endif
+  require<DeviceError>(device.is_cpu(), "eq_linear has no CUDA implementation");
+  const std::string_view library = dtype == DType::f64 ? "eigen" : cpu::dense_library();
   switch (choose(shape, options.backend, dtype)) {
     case EqImplementation::naive: return fmt::format("naive_{}", library);
     case EqImplementation::packed: return fmt::format("flash{}_{}", products, library);

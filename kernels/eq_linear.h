@@ -13,8 +13,8 @@ namespace gyre::kernels {
 
 /// `flash`: few small products in the Fourier domain of the group; `naive`: one product with the expanded
 /// dense matrix; `automatic`: whichever is faster for the sizes at hand (eq_choice.h). `fused` and `packed`
-/// name one of the two flash implementations; f64 has only the latter. All compute the same layer from the
-/// same W.
+/// name one of the two flash implementations; f64 and CUDA have only the latter. All compute the same layer
+/// from the same W.
 enum class EqBackend { automatic, flash, naive, fused, packed };
 /// "auto", "flash", "naive", "fused" or "packed"; throws ValueError for any other text.
 EqBackend parse_eq_backend(std::string_view name);
@@ -62,10 +62,10 @@ LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor
                                EqPlanes* cache = nullptr);
 
 /// Name of the kernel that runs for these sizes and num_threads(): "flash5_avx2" (fused, the instruction
-/// set), "flash5_onednn" (packed), "flash5_eigen" (packed, f64), "naive_onednn" …
+/// set), "flash5_onednn" (packed), "flash5_eigen" (packed, f64), "naive_onednn", "flash5_cublas" …
 std::string eq_linear_kernel(const Group& group, const EqLinearOptions& options, DType dtype,
                              std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out,
-                             EqDirection direction = EqDirection::forward);
+                             EqDirection direction = EqDirection::forward, Device device = {});
 
 /// The dense [D·T, C·T] matrix of the layer: row d·T + t, column c·T + s. ShapeError unless w is [D, C, T].
 Tensor expand_eq_weight(const Group& group, const Tensor& w);

@@ -3,26 +3,30 @@
 #include <vector>
 
 #include "kernels/cpu/gather.h"
+#include "kernels/cuda/gather.h"
+#include "kernels/index_range.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_op{"gather", cpu::gather};
-constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_backward_op{"gather_backward",
-                                                                       cpu::gather_backward};
-constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_rows_op{"gather_rows", cpu::gather_rows};
-constexpr Op<std::span<const Tensor>, std::int64_t, Tensor&> concat_op{"concat", cpu::concat};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_op{"gather", cpu::gather,
+                                                              GYRE_CUDA_OP(cuda::gather)};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_backward_op{
+    "gather_backward", cpu::gather_backward, GYRE_CUDA_OP(cuda::gather_backward)};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> gather_rows_op{"gather_rows", cpu::gather_rows,
+                                                                   GYRE_CUDA_OP(cuda::gather_rows)};
+constexpr Op<std::span<const Tensor>, std::int64_t, Tensor&> concat_op{"concat", cpu::concat,
+                                                                       GYRE_CUDA_OP(cuda::concat)};
 
 /// The index as a dense tensor, every entry in [0, m).
 Tensor checked_index(const Tensor& index, std::int64_t m) {
   require<DTypeError>(index.dtype() == DType::i64, "gather: index must be i64, not {}", index.dtype());
   require<ShapeError>(index.rank() == 1, "gather: index must be [K], not {}", index.shape());
   const Tensor dense = index.contiguous();
-  const auto* entries = dense.data<std::int64_t>();
-  for (std::int64_t k = 0; k < dense.numel(); ++k)
-    require<ValueError>(entries[k] >= 0 && entries[k] < m,
-                        "gather: index {} at position {} lies outside [0, {})", entries[k], k, m);
+  if (const auto outside = first_outside(dense, m))
+    throw ValueError(fmt::format("gather: index {} at position {} lies outside [0, {})", outside->value,
+                                 outside->position, m));
   return dense;
 }
 

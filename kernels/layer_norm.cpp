@@ -1,16 +1,17 @@
 #include "kernels/layer_norm.h"
 
 #include "kernels/cpu/layer_norm.h"
+#include "kernels/cuda/layer_norm.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
 constexpr Op<const Tensor&, const Tensor&, const Tensor&, int, double, Tensor&, Tensor&, Tensor&> forward_op{
-    "layer_norm_forward", cpu::layer_norm_forward};
+    "layer_norm_forward", cpu::layer_norm_forward, GYRE_CUDA_OP(cuda::layer_norm_forward)};
 constexpr Op<const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int, Tensor&, Tensor&,
              Tensor&>
-    backward_op{"layer_norm_backward", cpu::layer_norm_backward};
+    backward_op{"layer_norm_backward", cpu::layer_norm_backward, GYRE_CUDA_OP(cuda::layer_norm_backward)};
 
 void check(const Tensor& x, const Tensor& gain, int repeat, std::string_view what) {
   require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "{} takes f32 or f64, not {}", what,

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/cpu/linear.h"
+#include "kernels/cuda/linear.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 
@@ -10,10 +11,11 @@ namespace gyre::kernels {
 namespace {
 
 constexpr Op<const Tensor&, const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> forward_op{
-    "linear", cpu::linear_forward};
-constexpr Op<const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> grad_x_op{"linear_backward",
-                                                                                 cpu::linear_grad_x};
-constexpr Op<const Tensor&, const Tensor&, Tensor&> grad_w_op{"linear_backward", cpu::linear_grad_w};
+    "linear", cpu::linear_forward, GYRE_CUDA_OP(cuda::linear_forward)};
+constexpr Op<const Tensor&, const Tensor&, cpu::LinearPacks*, Tensor&> grad_x_op{
+    "linear_backward", cpu::linear_grad_x, GYRE_CUDA_OP(cuda::linear_grad_x)};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> grad_w_op{"linear_backward", cpu::linear_grad_w,
+                                                              GYRE_CUDA_OP(cuda::linear_grad_w)};
 
 // Texts are made only where they are thrown: small layers would feel them.
 void require_rank(const Tensor& x, int rank, const char* name, const char* what) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/optimizer.h"
+#include "kernels/cuda/optimizer.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
@@ -12,10 +13,13 @@ namespace {
 using Targets = std::span<Tensor>;
 using Sources = std::span<const Tensor>;
 
-constexpr Op<Targets, Sources, Targets, Targets, const AdamWStep&> adamw_op{"adamw_step", cpu::adamw_step};
-constexpr Op<Targets, Sources, Targets, const SgdStep&> sgd_op{"sgd_step", cpu::sgd_step};
-constexpr Op<Targets, Sources, double> lerp_op{"lerp_", cpu::lerp};
-constexpr Op<Sources, double&> sum_squares_op{"global_norm", cpu::sum_squares};
+constexpr Op<Targets, Sources, Targets, Targets, const AdamWStep&> adamw_op{"adamw_step", cpu::adamw_step,
+                                                                            GYRE_CUDA_OP(cuda::adamw_step)};
+constexpr Op<Targets, Sources, Targets, const SgdStep&> sgd_op{"sgd_step", cpu::sgd_step,
+                                                               GYRE_CUDA_OP(cuda::sgd_step)};
+constexpr Op<Targets, Sources, double> lerp_op{"lerp_", cpu::lerp, GYRE_CUDA_OP(cuda::lerp)};
+constexpr Op<Sources, double&> sum_squares_op{"global_norm", cpu::sum_squares,
+                                              GYRE_CUDA_OP(cuda::sum_squares)};
 
 void require_count(std::size_t count, std::size_t params, const char* list, const char* what) {
   require<ShapeError>(count == params, "{}: {} {} for {} tensors", what, count, list, params);

@@ -4,14 +4,17 @@
 #include <string_view>
 
 #include "kernels/cpu/reduce.h"
+#include "kernels/cuda/reduce.h"
 #include "kernels/elementwise.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, std::int64_t, std::int64_t, std::int64_t, Tensor&> sum_op{"sum", cpu::sum_middle};
-constexpr Op<const Tensor&, std::vector<std::int64_t>&> argmax_op{"argmax", cpu::argmax_rows};
+constexpr Op<const Tensor&, std::int64_t, std::int64_t, std::int64_t, Tensor&> sum_op{
+    "sum", cpu::sum_middle, GYRE_CUDA_OP(cuda::sum_middle)};
+constexpr Op<const Tensor&, std::vector<std::int64_t>&> argmax_op{"argmax", cpu::argmax_rows,
+                                                                  GYRE_CUDA_OP(cuda::argmax_rows)};
 
 using Flags = std::array<bool, Shape::max_rank>;
 

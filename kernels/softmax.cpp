@@ -1,13 +1,16 @@
 #include "kernels/softmax.h"
 
 #include "kernels/cpu/softmax.h"
+#include "kernels/cuda/softmax.h"
 #include "kernels/op.h"
 
 namespace gyre::kernels {
 namespace {
 
-constexpr Op<const Tensor&, Tensor&> forward_op{"softmax_forward", cpu::softmax_forward};
-constexpr Op<const Tensor&, const Tensor&, Tensor&> backward_op{"softmax_backward", cpu::softmax_backward};
+constexpr Op<const Tensor&, Tensor&> forward_op{"softmax_forward", cpu::softmax_forward,
+                                                GYRE_CUDA_OP(cuda::softmax_forward)};
+constexpr Op<const Tensor&, const Tensor&, Tensor&> backward_op{"softmax_backward", cpu::softmax_backward,
+                                                                GYRE_CUDA_OP(cuda::softmax_backward)};
 
 void check(const Tensor& x) {
   require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "softmax takes f32 or f64, not {}",

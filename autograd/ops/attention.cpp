@@ -17,14 +17,22 @@ Variable attention(const Variable& qkv, const Variable& bias, const Tensor& mask
       kernels::attention_forward(qkv.data(), records, {bias.defined() ? bias.data() : Tensor(), mask});
   if (!records) return Variable(std::move(result.y));
   const bool need_bias = bias.defined() && bias.requires_grad();
-  return make_result("attention", std::move(result.y), {qkv, bias},
-                     [saved = SavedTensor(qkv.data()), probabilities = std::move(result.probabilities),
-                      need_bias](const Tensor& grad) -> Gradients {
-                       Tensor db;
-                       Tensor dx = kernels::attention_backward(saved.unpack("attention"), probabilities, grad,
-                                                               need_bias ? &db : nullptr);
-                       return {std::move(dx), std::move(db)};
-                     });
+  const bool on_cuda = qkv.data().device().is_cuda();  // which finds probabilities anew
+  const auto saved_there = [on_cuda](const Tensor& x) {
+    return on_cuda && x.defined() ? SavedTensor(x) : SavedTensor();
+  };
+  return make_result(
+      "attention", result.y, {qkv, bias},
+      [saved = SavedTensor(qkv.data()), saved_y = saved_there(result.y),
+       saved_bias = saved_there(bias.defined() ? bias.data() : Tensor()), saved_mask = saved_there(mask),
+       probabilities = std::move(result.probabilities), logarithms = std::move(result.logarithms),
+       need_bias](const Tensor& grad) -> Gradients {
+        Tensor db;
+        Tensor dx = kernels::attention_backward(
+            saved.unpack("attention"), {saved_y.unpack("attention"), probabilities, logarithms}, grad,
+            need_bias ? &db : nullptr, {saved_bias.unpack("attention"), saved_mask.unpack("attention")});
+        return {std::move(dx), std::move(db)};
+      });
 }
 
 Variable attention_reference(const Variable& qkv, const Variable& bias, const Tensor& mask) {

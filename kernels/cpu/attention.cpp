@@ -252,13 +252,14 @@ class BiasSum {
 
 }  // namespace
 
-void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Tensor& probabilities) {
+void attention_forward(const Tensor& qkv, const ScoreBias& added, bool keep, AttentionResult& result) {
   const std::int64_t length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4), area = length * length;
   dispatch_floating(qkv.dtype(), "attention_forward", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(forward, T);
     const T* data = qkv.data<T>();
-    T* py = y.mutable_data<T>();
-    T* pp = probabilities.defined() ? probabilities.mutable_data<T>() : nullptr;
+    if (keep) result.probabilities = Tensor::empty({qkv.size(0), heads, length, length}, qkv.dtype());
+    T* py = result.y.mutable_data<T>();
+    T* pp = keep ? result.probabilities.mutable_data<T>() : nullptr;
     const T* bias = added.bias.defined() ? added.bias.data<T>() : nullptr;
     const T* mask = added.mask.defined() ? added.mask.data<T>() : nullptr;
     parallel_for(0, qkv.size(0) * heads, heads_per_task(qkv), [&](std::int64_t first, std::int64_t last) {
@@ -274,14 +275,14 @@ void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Ten
   });
 }
 
-void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad, Tensor& result,
-                        Tensor& bias_gradient) {
+void attention_backward(const Tensor& qkv, const AttentionResult& forward, const ScoreBias&,
+                        const Tensor& grad, Tensor& result, Tensor& bias_gradient) {
   const std::int64_t images = qkv.size(0), length = qkv.size(1), heads = qkv.size(3), width = qkv.size(4);
   const std::int64_t row = heads * width, area = length * length;
   const bool with_bias = bias_gradient.defined();
   dispatch_floating(qkv.dtype(), "attention_backward", [&]<class T>(T) {
     const auto run = GYRE_DISPATCH(backward, T);
-    const T *data = qkv.data<T>(), *pp = probabilities.data<T>(), *pg = grad.data<T>();
+    const T *data = qkv.data<T>(), *pp = forward.probabilities.data<T>(), *pg = grad.data<T>();
     T* pr = result.mutable_data<T>();
     T* pb = with_bias ? bias_gradient.mutable_data<T>() : nullptr;
     // With a bias head by head, so that a task shares few with its neighbours; these wait in `shared`, in

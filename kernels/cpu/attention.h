@@ -4,11 +4,11 @@
 
 namespace gyre::kernels::cpu {
 
-/// Dense qkv [B, L, 3, H, E], `added` dense, y [B, L, H·E]; probabilities dense [B, H, L, L] or undefined.
-void attention_forward(const Tensor& qkv, const ScoreBias& added, Tensor& y, Tensor& probabilities);
+/// Dense qkv [B, L, 3, H, E], `added` dense, y [B, L, H·E]; probabilities are made if `keep`.
+void attention_forward(const Tensor& qkv, const ScoreBias& added, bool keep, AttentionResult& result);
 /// Dense qkv, result [B, L, 3, H, E]; probabilities [B, H, L, L]; grad [B, L, H·E]; adds to bias_gradient
 /// [H, L, L], which may be undefined.
-void attention_backward(const Tensor& qkv, const Tensor& probabilities, const Tensor& grad, Tensor& result,
-                        Tensor& bias_gradient);
+void attention_backward(const Tensor& qkv, const AttentionResult& forward, const ScoreBias& added,
+                        const Tensor& grad, Tensor& result, Tensor& bias_gradient);
 
 }  // namespace gyre::kernels::cpu

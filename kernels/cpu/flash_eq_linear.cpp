@@ -13,10 +13,10 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
-#include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/eq_planes.h"
 
 namespace gyre::kernels::cpu {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "core/tensor.h"
+#include "kernels/cpu/gemm_shape.h"
 
 namespace gyre::kernels::cpu {
 
-/// y [..., M, N] = a [..., M, K]·b, y dense and not empty; b has the leading dimensions of a or none. Any
-/// strides.
-void matmul(const Tensor& a, const Tensor& b, Tensor& y);
+/// y = a·b for the first elements of a and b, which lie as `shape` says; y dense and not empty.
+void matmul(const GemmShape& shape, const Tensor& a, const Tensor& b, Tensor& y);
 
 }  // namespace gyre::kernels::cpu

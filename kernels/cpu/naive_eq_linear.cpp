@@ -1,35 +1,13 @@
 #include <algorithm>
 
 #include "kernels/cpu/eq_linear.h"
-#include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/group_permute.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/eq_planes.h"
 
 namespace gyre::kernels::cpu {
 namespace {
-
-using DenseLayer = EqPlanes::State::DenseEqLayer;
-
-/// From the cache; outlives a rebuild by another thread.
-std::shared_ptr<const DenseLayer> dense_layer(const Group& group, const Tensor& w, const Tensor& b,
-                                              EqPlanes::State& state) {
-  const std::scoped_lock lock(state.mutex);
-  auto& naive = state.naive;
-  const bool stale = !naive.source.is(w) || naive.group != &group;
-  if (!stale && (!b.defined() || naive.bias_source.is(b))) return naive.dense;
-  auto layer = std::make_shared<DenseLayer>();
-  layer->matrix = stale ? expand_eq_weight(group, w) : naive.dense->matrix;
-  if (b.defined())
-    layer->bias =
-        b.unsqueeze(1).expand({b.size(0), group.order()}).contiguous().reshape({b.size(0) * group.order()});
-  state.rebuilds += stale;
-  naive.source = EqPlanes::State::source_of(w);
-  naive.group = &group;
-  naive.bias_source = b.defined() ? EqPlanes::State::source_of(b) : EqPlanes::State::Source();
-  naive.dense = std::move(layer);
-  return naive.dense;
-}
 
 /// Whether the dense gradient is better folded in the registers. For many rows the library blocks the product
 /// better, and folding its result costs little beside it; but for hardly any channels.
@@ -52,7 +30,7 @@ Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, con
 
 Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
                                EqPlanes& cache) {
-  const auto dense = dense_layer(group, w, b, cache.state());
+  const auto dense = dense_eq_layer(group, w, b, cache.state());
   Tensor y = Tensor::empty({x.size(0), w.size(0), w.size(2)}, x.dtype());
   if (y.numel() > 0)
     linear_forward(x, dense->matrix, b.defined() ? dense->bias : b, &cache.state().naive.packed.cpu(), y);
@@ -63,7 +41,7 @@ LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const 
                                      bool need_x, bool need_w, EqPlanes& cache) {
   LinearGrads grads;
   if (need_x) {
-    const auto dense = dense_layer(group, w, {}, cache.state());
+    const auto dense = dense_eq_layer(group, w, {}, cache.state());
     grads.x = Tensor::empty(x.shape(), x.dtype());
     if (x.numel() > 0) linear_grad_x(dense->matrix, grad, &cache.state().naive.packed.cpu(), grads.x);
   }

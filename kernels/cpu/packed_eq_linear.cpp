@@ -15,10 +15,10 @@
 
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
-#include "kernels/cpu/eq_planes.h"
 #include "kernels/cpu/gemm_f64.h"
 #include "kernels/cpu/group_transform.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/eq_planes.h"
 
 namespace gyre::kernels::cpu {
 namespace {

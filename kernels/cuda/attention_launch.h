@@ -9,9 +9,8 @@ namespace gyre::kernels::cuda {
 // arXiv 2205.14135). T = float, double, prim::half_t or prim::bf16_t, the 16-bit types with f32 arithmetic;
 // S: float, or double for double. Dense device arrays; no extent is 0.
 
-/// Widest head.
-template <class T>
-constexpr int max_head_width = sizeof(T) == 8 ? 128 : 256;
+/// Widest head, in f64 or in any other type.
+constexpr int max_head_width(bool f64) { return f64 ? 128 : 256; }
 
 template <class T>
 struct AttentionInput {

@@ -156,7 +156,7 @@ void with_columns(std::int64_t width, F f) {
   if (width <= 32) return f(std::integral_constant<int, 2>());
   if (width <= 64) return f(std::integral_constant<int, 4>());
   if (width <= 128) return f(std::integral_constant<int, 8>());
-  if constexpr (max_head_width < T >> 128) f(std::integral_constant<int, 16>());
+  if constexpr (max_head_width(std::is_same_v<T, double>) > 128) f(std::integral_constant<int, 16>());
 }
 
 /// Rows of heads can be read in packs.

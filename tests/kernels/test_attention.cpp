@@ -84,7 +84,7 @@ void check(const Shape& shape, DType dtype, bool strided) {
     EXPECT_FALSE(lean.probabilities.defined());
     EXPECT_EQ(lean.y.to_vector(), result.y.to_vector());
     poison(qkv.numel(), dtype);
-    expect_values(attention_backward(inputs[i], result.probabilities, grads[grads.size() - 1 - i]),
+    expect_values(attention_backward(inputs[i], result, grads[grads.size() - 1 - i]),
                   wanted.gradient, limit);
   }
 }
@@ -127,7 +127,7 @@ void check_windows(const Shape& shape, std::int64_t windows, DType dtype) {
     expect_values(result.probabilities, wanted.probabilities, limit);
     poison(qkv.numel(), dtype);
     Tensor bias_gradient;
-    expect_values(attention_backward(qkv, result.probabilities, grad, &bias_gradient), wanted.gradient,
+    expect_values(attention_backward(qkv, result, grad, &bias_gradient), wanted.gradient,
                   limit);
     ASSERT_EQ(bias_gradient.shape(), bias.shape());
     expect_values(bias_gradient, wanted.bias, limit);
@@ -154,7 +154,7 @@ TEST(Attention, HiddenKeysDoNotMatter) {
   Tensor other = qkv.clone();
   other.slice(1, 3, 6).slice(2, 1, 3).fill_(1e3);
   EXPECT_EQ(attention_forward(other, false, {{}, mask}).y.to_vector(), result.y.to_vector());
-  const Tensor gradient = attention_backward(qkv, result.probabilities, result.y);
+  const Tensor gradient = attention_backward(qkv, result, result.y);
   for (const double value : gradient.slice(1, 3, 6).slice(2, 1, 3).to_vector()) EXPECT_EQ(value, 0);
 }
 
@@ -180,7 +180,7 @@ TEST(Attention, GradientMatchesDifferences) {
     return sum;
   };
   const AttentionResult result = attention_forward(qkv, true);
-  const Tensor gradient = attention_backward(qkv, result.probabilities, grad);
+  const Tensor gradient = attention_backward(qkv, result, grad);
   for (std::int64_t i = 0; i < qkv.numel(); ++i) {
     constexpr double step = 1e-5;
     const double value = qkv.data<double>()[i];
@@ -211,7 +211,7 @@ TEST(Attention, EmptyAndErrors) {
   const AttentionResult result = attention_forward(none, true);
   EXPECT_EQ(result.y.shape(), (Shape{0, 4, 16}));
   EXPECT_EQ(result.probabilities.shape(), (Shape{0, 2, 4, 4}));
-  EXPECT_EQ(attention_backward(none, result.probabilities, result.y).shape(), none.shape());
+  EXPECT_EQ(attention_backward(none, result, result.y).shape(), none.shape());
   EXPECT_THAT(message_of<ShapeError>([] {
                 attention_forward(Tensor::ones({1, 4, 2, 2, 8}), true);
               }),
@@ -219,9 +219,11 @@ TEST(Attention, EmptyAndErrors) {
   EXPECT_THROW(attention_forward(Tensor::ones({1, 4, 3, 2, 8}).to(DType::i64), true), DTypeError);
   const Tensor qkv = Tensor::ones({1, 4, 3, 2, 8}), y = Tensor::ones({1, 4, 16}),
                p = Tensor::ones({1, 2, 4, 4});
-  EXPECT_THROW(attention_backward(qkv, Tensor::ones({1, 2, 4, 5}), y), ShapeError);
-  EXPECT_THROW(attention_backward(qkv, p, Tensor::ones({1, 4, 15})), ShapeError);
-  EXPECT_THROW(attention_backward(qkv, p, y.to(DType::f64)), DTypeError);
+  EXPECT_THROW(attention_backward(qkv, {y, Tensor::ones({1, 2, 4, 5}), {}}, y), ShapeError);
+  EXPECT_THROW(attention_backward(qkv, {y, p, {}}, Tensor::ones({1, 4, 15})), ShapeError);
+  EXPECT_THROW(attention_backward(qkv, {y, p, {}}, y.to(DType::f64)), DTypeError);
+  EXPECT_THAT(message_of<ValueError>([&] { attention_backward(qkv, attention_forward(qkv, false), y); }),
+              HasSubstr("the forward kept nothing"));
 }
 
 }  // namespace

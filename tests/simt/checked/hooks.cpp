@@ -8,12 +8,12 @@ namespace gyre::simt {
 namespace {
 
 Shadow& shadow() {
-  static Shadow only;
-  return only;
+  static Shadow* const only = new Shadow;  // outlives buffers of static duration
+  return *only;
 }
 
 void seen(const void* address, std::size_t size, Access kind, const void* caller) {
-  if (running.moment.block != 0) shadow().access(address, size, kind, caller);
+  if (running()) shadow().access(address, size, kind, caller);
 }
 
 }  // namespace

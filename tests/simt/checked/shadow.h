@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,16 +35,24 @@ struct Cell {
 /// Cells for the bytes from `begin` on, each as large as the accesses so far allow.
 class Region {
  public:
-  Region(const Range& bytes, std::uint32_t initialised);
+  Region(const unsigned char* begin, std::size_t size, std::uint32_t initialised);
 
-  const Range& bytes() const { return bytes_; }
-  std::span<Cell> cells(const void* address, std::size_t size);
+  const unsigned char* begin() const { return begin_; }
+  std::size_t size() const { return size_; }
+  bool holds(const void* address, std::size_t size) const;
+  struct Range {
+    Cell* first;
+    Cell* last;
+    Cell* begin() const { return first; }
+    Cell* end() const { return last; }
+  };
+  Range cells(const void* address, std::size_t size);
 
  private:
   void refine(std::size_t granule);
 
-  Range bytes_;
-  std::size_t granule_ = 8;
+  const unsigned char* begin_;
+  std::size_t size_, granule_ = 8;
   std::vector<Cell> cells_;
 };
 
@@ -65,15 +72,15 @@ class Shadow : public Checker {
 
  private:
   Region* global(const void* address, std::size_t size);
-  void touch(Region& region, bool shared, const void* address, std::size_t size, Access kind,
-             const void* caller);
+  void touch(Cell& cell, bool shared, const void* address, std::size_t size, Access kind, const void* caller);
   std::string describe(const void* address, std::size_t size, Access kind, const void* caller) const;
+  bool permitted(const void* address, std::size_t size, Access kind) const;
 
   std::map<const unsigned char*, Region> buffers_;  // by their first byte
   Region* latest_ = nullptr;
-  std::optional<Region> shared_;
+  std::unique_ptr<Region> shared_;
   std::uint32_t first_block_ = 1;
-  Range arguments_;  // of the kernel
+  Call call_{};
 };
 
 /// "layer_norm.cu:57" of the instruction before a return address, by addr2line; the address where that is

@@ -53,4 +53,8 @@ struct EqPlanes::State {
   std::atomic<int> rebuilds = 0;
 };
 
+/// The dense layer of w and b, from the cache; outlives a rebuild by another thread.
+std::shared_ptr<const EqPlanes::State::DenseEqLayer> dense_eq_layer(const Group& group, const Tensor& w,
+                                                                    const Tensor& b, EqPlanes::State& state);
+
 }  // namespace gyre::kernels

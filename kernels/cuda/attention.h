@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kernels/attention.h"
+
+namespace gyre::kernels::cuda {
+
+/// Dense qkv [B, L, 3, H, E], `added` dense, y [B, L, H·E]; logarithms are made if `keep`.
+void attention_forward(const Tensor& qkv, const ScoreBias& added, bool keep, AttentionResult& result);
+/// Dense qkv, result [B, L, 3, H, E]; y and logarithms of the forward; `added` as there; grad [B, L, H·E];
+/// overwrites bias_gradient [H, L, L], which may be undefined.
+void attention_backward(const Tensor& qkv, const AttentionResult& forward, const ScoreBias& added,
+                        const Tensor& grad, Tensor& result, Tensor& bias_gradient);
+
+}  // namespace gyre::kernels::cuda

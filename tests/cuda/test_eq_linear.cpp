@@ -1,0 +1,115 @@
+#include "kernels/eq_linear.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "tests/cuda/compare.h"
+
+namespace gyre::kernels {
+namespace {
+
+/// Forward, with and without an activation, and all gradients. The CPU takes its naive form.
+Tensors run(const Group& group, const EqLinearOptions& options, const Tensors& t) {
+  const Tensor &x = t[0], &w = t[1], &b = t[2], &grad = t[3];
+  EqLinearOptions own = options;
+  if (x.device().is_cpu()) own.backend = EqBackend::naive;
+  EqPlanes cache;
+  Tensor sum;
+  const Tensor y = eq_linear_forward(group, x, w, b, own, &cache);
+  const Tensor active = eq_linear_forward(group, x, w, b, own, &cache, Activation::gelu, &sum);
+  const LinearGrads grads = eq_linear_backward(group, x, w, grad, true, true, true, own, &cache);
+  const LinearGrads only_x = eq_linear_backward(group, x, w, grad, true, false, false, own, &cache);
+  const LinearGrads only_w = eq_linear_backward(group, x, w, grad, false, true, false, own, &cache);
+  return {y, active, sum, grads.x, grads.w, grads.b, only_x.x, only_w.w};
+}
+
+TEST(CudaEqLinear, EveryGroupAndForm) {
+  for (const auto name : Group::names()) {
+    const Group& group = Group::get(name);
+    const std::int64_t order = group.order();
+    for (const int products : {group.plain_form().products(), group.fewest_form().products()})
+      for (const EqBackend backend : {EqBackend::flash, EqBackend::naive, EqBackend::automatic})
+        for (const auto& [n, c, d] : {std::array{9, 5, 3}, std::array{33, 16, 32}, std::array{1, 1, 1}}) {
+          SCOPED_TRACE(
+              fmt::format("{}, {} products, {}, [{}, {}, {}]", name, products, name_of(backend), n, c, d));
+          compare(
+              [&](const Tensors& x) {
+                return run(group, {backend, products}, x);
+              },
+              {normal({n, c, order}, 1), normal({d, c, order}, 2), normal({d}, 3), normal({n, d, order}, 4)},
+              3e-5);
+        }
+  }
+}
+
+TEST(CudaEqLinear, WithoutBiasAndEmpty) {
+  const Group& group = Group::get("c4");
+  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive})
+    for (const auto& [n, c, d] :
+         {std::array{6, 4, 8}, std::array{0, 4, 8}, std::array{3, 0, 2}, std::array{3, 2, 0}}) {
+      SCOPED_TRACE(fmt::format("{}, [{}, {}, {}]", name_of(backend), n, c, d));
+      compare([&](const Tensors& x) { return run(group, {backend}, x); },
+              {normal({n, c, 4}, 5), normal({d, c, 4}, 6), Tensor(), normal({n, d, 4}, 7)}, 3e-5);
+    }
+}
+
+TEST(CudaEqLinear, ManyRowsGoInSlabs) {
+  // Planes of 5 products and 1602 channels take 32 kB a row in f32: two slabs.
+  const Group& group = Group::get("c4");
+  const std::int64_t n = 1100, c = 1600, d = 2;
+  Tensors inputs{normal({n, c, 4}, 8, 0.1), normal({d, c, 4}, 9, 0.1), normal({d}, 10),
+                 normal({n, d, 4}, 11)};
+  inputs = in_type(inputs, DType::f32);
+  Tensors there;
+  for (const Tensor& x : inputs) there.push_back(x.to(gpu));
+  const auto step = [&](const Tensors& t, EqBackend backend) -> Tensors {
+    const LinearGrads grads = eq_linear_backward(group, t[0], t[1], t[3], true, true, true, {backend});
+    return {eq_linear_forward(group, t[0], t[1], t[2], {backend}), grads.x, grads.w, grads.b};
+  };
+  const Tensors got = step(there, EqBackend::flash), wanted = step(inputs, EqBackend::naive);
+  for (std::size_t i = 0; i < got.size(); ++i) expect_values(got[i], wanted[i].to_vector(), 2e-5);
+}
+
+TEST(CudaEqLinear, RebuildsPlanesWhenTheWeightChanges) {
+  const Group& group = Group::get("d4");
+  const Tensor x = normal({5, 3, 8}, 12).to(gpu);
+  Tensor w = normal({4, 3, 8}, 13).to(gpu);
+  for (const EqBackend backend : {EqBackend::flash, EqBackend::naive}) {
+    EqPlanes cache;
+    const auto forward = [&] { return eq_linear_forward(group, x, w, {}, {backend}, &cache); };
+    forward();
+    eq_linear_backward(group, x, w, forward(), true, true, true, {backend}, &cache);
+    EXPECT_EQ(cache.rebuilds(), 1);
+    w.copy_(normal({4, 3, 8}, 14).to(gpu));
+    expect_values(forward(),
+                  eq_linear_forward(group, x.to(Device::cpu()), w.to(Device::cpu()), {}).to_vector(), 1e-12);
+    EXPECT_EQ(cache.rebuilds(), 2);
+  }
+}
+
+TEST(CudaEqLinear, ExpandAndFold) {
+  for (const auto name : Group::names()) {
+    const Group& group = Group::get(name);
+    compare(
+        [&](const Tensors& x) -> Tensors {
+          const Tensor dense = expand_eq_weight(group, x[0]);
+          return {dense, fold_eq_weight(group, x[1], 3, 5)};
+        },
+        {normal({3, 5, group.order()}, 15), normal({3 * group.order(), 5 * group.order()}, 16)});
+  }
+}
+
+TEST(CudaEqLinear, NamesItsKernel) {
+  const Group& group = Group::get("c4");
+  const auto name = [&](EqBackend backend, std::int64_t c) {
+    return eq_linear_kernel(group, {backend}, DType::f32, 1000, c, c, EqDirection::forward, gpu);
+  };
+  EXPECT_EQ(name(EqBackend::flash, 8), "flash5_cublas");
+  EXPECT_EQ(name(EqBackend::naive, 512), "naive_cublas");
+  EXPECT_EQ(name(EqBackend::automatic, 8), "naive_cublas");
+  EXPECT_EQ(name(EqBackend::automatic, 512), "flash5_cublas");
+}
+
+}  // namespace
+}  // namespace gyre::kernels

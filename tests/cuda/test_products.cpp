@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "kernels/attention.h"
+#include "kernels/linear.h"
+#include "kernels/matmul.h"
+#include "tests/cuda/compare.h"
+
+namespace gyre::kernels {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CudaMatmul, BatchesAndTransposes) {
+  for (const auto& [m, n, k] :
+       {std::array{5, 7, 9}, std::array{1, 33, 4}, std::array{6, 5, 0}, std::array{0, 3, 2}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) {
+        const Shape a = ta ? Shape{2, 3, k, m} : Shape{2, 3, m, k}, b = tb ? Shape{n, k} : Shape{k, n};
+        Shape batched{2, 3};
+        for (const std::int64_t extent : b) batched.push_back(extent);
+        for (const Shape& right : {b, batched})
+          compare([ta, tb](const Tensors& x) -> Tensors { return {matmul(x[0], x[1], ta, tb)}; },
+                  {normal(a, 1), normal(right, 2)}, 1e-5);
+      }
+}
+
+TEST(CudaLinear, ForwardAndBackward) {
+  for (const auto& [n, m, k] :
+       {std::array{7, 5, 9}, std::array{40, 64, 32}, std::array{3, 4, 0}, std::array{0, 4, 5}})
+    for (const bool bias : {false, true})
+      compare(
+          [](const Tensors& x) -> Tensors {
+            const LinearGrads grads = linear_backward(x[0], x[1], x[3], true, true, true);
+            return {linear_forward(x[0], x[1], x[2]), grads.x, grads.w, grads.b};
+          },
+          {normal({n, k}, 3), normal({m, k}, 4), bias ? normal({m}, 5) : Tensor(), normal({n, m}, 6)}, 2e-5);
+}
+
+/// A mask of zeros and some -∞, none on the diagonal.
+Tensor random_mask(std::int64_t windows, std::int64_t length) {
+  std::vector<double> values = normal({windows, length, length}, 7).to_vector();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i) % (length * length);
+    values[i] = values[i] > 0.3 && place / length != place % length ? -infinity : 0;
+  }
+  return Tensor::from(values, {windows, length, length});
+}
+
+TEST(CudaAttention, ForwardAndBackward) {
+  for (const Shape& shape :
+       {Shape{2, 5, 3, 2, 4}, Shape{1, 70, 3, 1, 32}, Shape{1, 17, 3, 2, 72}, Shape{0, 4, 3, 2, 8}})
+    compare(
+        [](const Tensors& x) -> Tensors {
+          const AttentionResult result = attention_forward(x[0], true);
+          return {result.y, attention_backward(x[0], result, x[1]), attention_forward(x[0], false).y};
+        },
+        {normal(shape, 8), normal({shape[0], shape[1], shape[3] * shape[4]}, 9)}, 1e-5);
+}
+
+TEST(CudaAttention, Windows) {
+  for (const auto& [images, length, heads, width, windows] :
+       {std::array{6, 16, 2, 4, 3}, std::array{4, 49, 1, 24, 2}, std::array{12, 9, 3, 5, 1}}) {
+    compare(
+        [](const Tensors& x) -> Tensors {
+          const ScoreBias added{x[1], x[2]};
+          const AttentionResult result = attention_forward(x[0], true, added);
+          Tensor bias_gradient;
+          Tensor gradient = attention_backward(x[0], result, x[3], &bias_gradient, added);
+          return {result.y, gradient, bias_gradient};
+        },
+        {normal({images, length, 3, heads, width}, 10), normal({heads, length, length}, 11),
+         random_mask(windows, length), normal({images, length, heads * width}, 12)},
+        2e-5);
+  }
+}
+
+TEST(CudaAttention, RefusesHeadsThatAreTooWide) {
+  const Tensor qkv = Tensor::zeros({1, 2, 3, 1, 257}, DType::f32, gpu);
+  EXPECT_THAT(message_of<DeviceError>([&] { attention_forward(qkv, false); }),
+              HasSubstr("heads of up to 256 channels in f32, not 257"));
+}
+
+}  // namespace
+}  // namespace gyre::kernels

@@ -1,69 +1,19 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstddef>
-#include <cstring>
-#include <initializer_list>
 #include <random>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "tests/simt/emulator/emulator.h"
-#include "tests/simt/emulator/fiber.h"
+// The tests run on the emulator and, as they are, on a GPU.
+#ifdef GYRE_TEST_GPU
+#include "tests/simt/gpu/buffer.h"
+#else
+#include "tests/simt/buffer.h"
+#endif
 
 namespace gyre::simt {
-
-/// Device memory of a test: ends at a page without access (within the 15 bytes that alignment takes) and is
-/// surrounded by bytes that must not change. The checked build lets kernels touch nothing else.
-template <class T>
-class Buffer {
- public:
-  explicit Buffer(const std::vector<T>& values, std::size_t offset = 0)
-      : Buffer(values.size(), offset, true) {
-    if (!values.empty()) std::memcpy(begin_, values.data(), bytes());
-  }
-  /// Poisoned with NaN; reading it before it is written is a fault. `offset` moves the start from its 16-byte
-  /// boundary, in elements.
-  static Buffer output(std::size_t size, std::size_t offset = 0) { return Buffer(size, offset, false); }
-  ~Buffer() {
-    remove_buffer(begin_);
-    EXPECT_TRUE(intact(pages_.data(), begin_) && intact(begin_ + bytes(), pages_.data() + pages_.size()))
-        << "a kernel wrote beside a buffer of " << size_ << " elements";
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  T* data() { return reinterpret_cast<T*>(begin_); }
-  std::size_t size() const { return size_; }
-  std::vector<T> values() const {
-    std::vector<T> result(size_);
-    if (size_ > 0) std::memcpy(result.data(), begin_, bytes());
-    return result;
-  }
-
- private:
-  Buffer(std::size_t size, std::size_t offset, bool initialised)
-      : size_(size), pages_(bytes() + offset * sizeof(T) + 16) {
-    unsigned char* const end = pages_.data() + pages_.size();
-    begin_ = end - (bytes() + offset * sizeof(T) + 15) / 16 * 16 + offset * sizeof(T);
-    std::memset(pages_.data(), 0xFF, pages_.size());
-    add_buffer(begin_, bytes(), initialised);
-  }
-  static bool intact(const unsigned char* begin, const unsigned char* end) {
-    for (; begin != end; ++begin)
-      if (*begin != 0xFF) return false;
-    return true;
-  }
-  std::size_t bytes() const { return size_ * sizeof(T); }
-
-  std::size_t size_;
-  GuardedPages pages_;
-  unsigned char* begin_ = nullptr;
-};
 
 /// n fresh numbers, uniform in [low, high); whole ones for integers.
 template <class T>
@@ -75,20 +25,6 @@ std::vector<T> random(std::size_t n, unsigned seed, double low = -1, double high
     value =
         static_cast<T>(std::is_integral_v<T> ? std::floor(distribution(generator)) : distribution(generator));
   return result;
-}
-
-/// Runs `test` under every schedule, with early and with late copies.
-template <class F>
-void in_all_schedules(F test) {
-  for (const Copies copies : {Copies::at_once, Copies::deferred})
-    for (const auto& [schedule, name] : {std::pair(Schedule::fifo, "fifo"), std::pair(Schedule::lifo, "lifo"),
-                                         std::pair(Schedule::random, "random")}) {
-      SCOPED_TRACE(
-          fmt::format("{} schedule, {} copies", name, copies == Copies::deferred ? "late" : "early"));
-      configure({schedule, copies, 1234});
-      test();
-    }
-  configure({});
 }
 
 }  // namespace gyre::simt

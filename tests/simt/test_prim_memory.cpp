@@ -59,6 +59,7 @@ TYPED_TEST(Access128, Copies) {
   });
 }
 
+#ifndef GYRE_TEST_GPU
 TYPED_TEST(Access128, NeedsAlignment) {
   Buffer<TypeParam> x(std::vector<TypeParam>(64), 1);
   auto y = Buffer<TypeParam>::output(64);
@@ -71,6 +72,7 @@ TYPED_TEST(Access128, NeedsAlignment) {
     EXPECT_THAT(fault.what(), HasSubstr("at cases.cu:"));
   }
 }
+#endif
 
 TEST(CpAsync, CarriesTilesThroughTwoStages) {
   in_all_schedules([] {

@@ -8,12 +8,12 @@ namespace gyre::simt {
 namespace {
 
 Shadow& shadow() {
-  static Shadow* const only = new Shadow;  // outlives buffers of static duration
-  return *only;
+  static Shadow only;
+  return only;
 }
 
 void seen(const void* address, std::size_t size, Access kind, const void* caller) {
-  if (running()) shadow().access(address, size, kind, caller);
+  if (running.moment.block != 0) shadow().access(address, size, kind, caller);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ extern const unsigned char end[];
 namespace gyre::simt {
 namespace {
 
+const Range program{__executable_start,
+                    end};  // its constants; what kernels know of the emulator stands there too
+
 enum class Relation { ordered, concurrent, other_block };
 
 bool same_warp(const Stamp& stamp, const Moment& now) {
@@ -51,9 +54,8 @@ Stamp joined(const Stamp& before, const Moment& now, const void* caller, std::ui
 }
 
 /// In the arena or on the page without access behind it.
-bool near_shared(const unsigned char* address) {
-  const auto arena = shared_arena();
-  return address >= arena.begin && address < arena.end + 4096;
+bool near_shared(const void* address) {
+  return Range{running.arena.begin, running.arena.end + 4096}.holds(address, 1);
 }
 
 const char* verb(Access kind) {
@@ -67,21 +69,15 @@ const char* verb(Access kind) {
 
 }  // namespace
 
-Region::Region(const unsigned char* begin, std::size_t size, std::uint32_t initialised)
-    : begin_(begin), size_(size), cells_((size + granule_ - 1) / granule_) {
+Region::Region(const Range& bytes, std::uint32_t initialised)
+    : bytes_(bytes), cells_((static_cast<std::size_t>(bytes.end - bytes.begin) + granule_ - 1) / granule_) {
   for (Cell& cell : cells_) cell.initialised = initialised;
 }
 
-bool Region::holds(const void* address, std::size_t size) const {
-  const auto* const first = static_cast<const unsigned char*>(address);
-  return first >= begin_ && size <= size_ && static_cast<std::size_t>(first - begin_) <= size_ - size;
-}
-
-Region::Range Region::cells(const void* address, std::size_t size) {
-  const auto offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - begin_);
+std::span<Cell> Region::cells(const void* address, std::size_t size) {
+  const auto offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - bytes_.begin);
   while ((offset | size) % granule_ != 0) refine(granule_ / 2);
-  Cell* const first = cells_.data() + offset / granule_;
-  return {first, first + size / granule_};
+  return {cells_.data() + offset / granule_, size / granule_};
 }
 
 void Region::refine(std::size_t granule) {
@@ -93,13 +89,14 @@ void Region::refine(std::size_t granule) {
 
 void Shadow::begin_launch(std::uint32_t first_block, const Call& call) {
   first_block_ = first_block;
-  call_ = call;
+  const auto* const object = static_cast<const unsigned char*>(call.object);
+  arguments_ = {object, object + call.size};
 }
 
 void Shadow::add_buffer(const void* begin, std::size_t size, bool initialised) {
   const auto* const first = static_cast<const unsigned char*>(begin);
   latest_ = nullptr;
-  buffers_.insert_or_assign(first, Region(first, size, initialised ? 1 : 0));
+  buffers_.insert_or_assign(first, Region({first, first + size}, initialised ? 1 : 0));
 }
 
 void Shadow::remove_buffer(const void* begin) {
@@ -108,60 +105,59 @@ void Shadow::remove_buffer(const void* begin) {
 }
 
 Region* Shadow::global(const void* address, std::size_t size) {
-  if (latest_ != nullptr && latest_->holds(address, size)) return latest_;
+  if (latest_ != nullptr && latest_->bytes().holds(address, size)) return latest_;
   auto after = buffers_.upper_bound(static_cast<const unsigned char*>(address));
-  if (after == buffers_.begin() || !std::prev(after)->second.holds(address, size)) return nullptr;
+  if (after == buffers_.begin() || !std::prev(after)->second.bytes().holds(address, size)) return nullptr;
   return latest_ = &std::prev(after)->second;
 }
 
 void Shadow::access(const void* address, std::size_t size, Access kind, const void* caller) {
-  const auto* const first = static_cast<const unsigned char*>(address);
-  if (near_shared(first)) {
-    const auto arena = shared_arena();
-    if (first < shared_begin() || first + size > shared_begin() + shared_size())
-      fail(Rule::out_of_bounds, describe(address, size, kind, caller));
-    if (!shared_)
-      shared_ = std::make_unique<Region>(arena.begin, static_cast<std::size_t>(arena.end - arena.begin), 0);
-    for (Cell& cell : shared_->cells(address, size)) touch(cell, true, address, size, kind, caller);
+  if (running.stack.holds(address, 1) || (kind == Access::read && program.holds(address, size))) return;
+  if (running.shared.holds(address, size)) {
+    if (!shared_) shared_.emplace(running.arena, 0);
+    touch(*shared_, true, address, size, kind, caller);
   } else if (Region* const region = global(address, size); region != nullptr) {
-    for (Cell& cell : region->cells(address, size)) touch(cell, false, address, size, kind, caller);
-  } else if (!permitted(address, size, kind)) {
+    touch(*region, false, address, size, kind, caller);
+  } else if (!(kind == Access::read && arguments_.holds(address, size))) {
     fail(Rule::out_of_bounds, describe(address, size, kind, caller));
   }
 }
 
-void Shadow::touch(Cell& cell, bool shared, const void* address, std::size_t size, Access kind,
+void Shadow::touch(Region& region, bool shared, const void* address, std::size_t size, Access kind,
                    const void* caller) {
-  const Moment now = simt::now();
+  const Moment& now = running.moment;
   const std::uint32_t since = shared ? now.block : first_block_;
-  if (cell.in_flight == now.block)
-    fail(Rule::unfinished_copy,
-         fmt::format("{}, where a copy begun at {} is not waited for", describe(address, size, kind, caller),
-                     line_of(cell.write.caller)));
   const auto require = [&](const Stamp& before, const char* what) {
     const Relation found = relation(before, now, since);
-    if (found == Relation::ordered) return;
+    if (found == Relation::ordered) [[likely]]
+      return;
     const char* const by = before.by == Stamp::By::thread ? "thread" : "among others thread";
     fail(found == Relation::other_block ? Rule::race_across_blocks : Rule::race,
          fmt::format("{}, which {} {} of {} block {} at {}", describe(address, size, kind, caller), by,
                      before.thread, found == Relation::other_block ? "another" : "this", what,
                      line_of(before.caller)));
   };
-  require(cell.write, "wrote");
-  if (kind != Access::atomic) require(cell.atomic, "added to");
-  if (kind != Access::read) require(cell.read, "read");
+  for (Cell& cell : region.cells(address, size)) {
+    if (cell.in_flight == now.block)
+      fail(Rule::unfinished_copy,
+           fmt::format("{}, where a copy begun at {} is not waited for",
+                       describe(address, size, kind, caller), line_of(cell.write.caller)));
+    require(cell.write, "wrote");
+    if (kind != Access::atomic) require(cell.atomic, "added to");
+    if (kind != Access::read) require(cell.read, "read");
 
-  const bool initialised = shared ? cell.initialised == now.block : cell.initialised != 0;
-  if (kind != Access::write && !initialised)
-    fail(shared ? Rule::uninitialised_shared : Rule::uninitialised_global,
-         describe(address, size, kind, caller));
-  switch (kind) {
-    case Access::read: cell.read = joined(cell.read, now, caller, since); break;
-    case Access::atomic: cell.atomic = joined(cell.atomic, now, caller, since); break;
-    case Access::write:
-      cell.write = stamp_of(now, caller);
-      cell.initialised = now.block;
-      break;
+    const bool initialised = shared ? cell.initialised == now.block : cell.initialised != 0;
+    if (kind != Access::write && !initialised)
+      fail(shared ? Rule::uninitialised_shared : Rule::uninitialised_global,
+           describe(address, size, kind, caller));
+    switch (kind) {
+      case Access::read: cell.read = joined(cell.read, now, caller, since); break;
+      case Access::atomic: cell.atomic = joined(cell.atomic, now, caller, since); break;
+      case Access::write:
+        cell.write = stamp_of(now, caller);
+        cell.initialised = now.block;
+        break;
+    }
   }
 }
 
@@ -172,7 +168,7 @@ void Shadow::atomic(const void* address, std::size_t size, const void* caller) {
 void Shadow::begin_copy(const void* to, const void* from, std::size_t size, bool valid, const void* caller) {
   if (valid) access(from, size, Access::read, caller);
   access(to, size, Access::write, caller);
-  for (Cell& cell : shared_->cells(to, size)) cell.in_flight = now().block;
+  for (Cell& cell : shared_->cells(to, size)) cell.in_flight = running.moment.block;
 }
 
 void Shadow::end_copy(const void* to, const void* from, std::size_t size, bool valid, const void* caller) {
@@ -181,33 +177,24 @@ void Shadow::end_copy(const void* to, const void* from, std::size_t size, bool v
   access(to, size, Access::write, caller);
 }
 
-/// Memory without a shadow: the thread's own stack, constants of the program, the arguments of the kernel.
-bool Shadow::permitted(const void* address, std::size_t size, Access kind) const {
-  const auto* const first = static_cast<const unsigned char*>(address);
-  if (on_stack(address)) return true;
-  if (kind != Access::read) return false;
-  const auto* const arguments = static_cast<const unsigned char*>(call_.object);
-  return (first >= __executable_start && first + size <= end) ||
-         (first >= arguments && first + size <= arguments + call_.size);
-}
-
 /// "writes 4 bytes of shared memory at byte 128 of 256 at layer_norm.cu:57".
 std::string Shadow::describe(const void* address, std::size_t size, Access kind, const void* caller) const {
   const auto* const first = static_cast<const unsigned char*>(address);
   std::string where;
   if (near_shared(first)) {
-    where = fmt::format("at byte {} of {} of shared memory", first - shared_begin(), shared_size());
+    where = fmt::format("at byte {} of {} of shared memory", first - running.shared.begin,
+                        running.shared.end - running.shared.begin);
   } else {
     // The nearest buffer below or above.
     std::ptrdiff_t least = 1 << 20;
     where = fmt::format("at {}, far from any buffer", address);
     for (const auto& [begin, region] : buffers_) {
-      const std::ptrdiff_t offset = first - begin,
-                           beyond = offset - static_cast<std::ptrdiff_t>(region.size());
+      const std::ptrdiff_t offset = first - begin, size_of = region.bytes().end - begin,
+                           beyond = offset - size_of;
       const std::ptrdiff_t distance = std::max(-offset, beyond);
       if (distance >= least) continue;
       least = distance;
-      where = fmt::format("at byte {} of a buffer of {}", offset, region.size());
+      where = fmt::format("at byte {} of a buffer of {}", offset, size_of);
     }
   }
   return fmt::format("{} {} bytes {} in {}", verb(kind), size, where, line_of(caller));

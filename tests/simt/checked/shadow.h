@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,24 +36,16 @@ struct Cell {
 /// Cells for the bytes from `begin` on, each as large as the accesses so far allow.
 class Region {
  public:
-  Region(const unsigned char* begin, std::size_t size, std::uint32_t initialised);
+  Region(const Range& bytes, std::uint32_t initialised);
 
-  const unsigned char* begin() const { return begin_; }
-  std::size_t size() const { return size_; }
-  bool holds(const void* address, std::size_t size) const;
-  struct Range {
-    Cell* first;
-    Cell* last;
-    Cell* begin() const { return first; }
-    Cell* end() const { return last; }
-  };
-  Range cells(const void* address, std::size_t size);
+  const Range& bytes() const { return bytes_; }
+  std::span<Cell> cells(const void* address, std::size_t size);
 
  private:
   void refine(std::size_t granule);
 
-  const unsigned char* begin_;
-  std::size_t size_, granule_ = 8;
+  Range bytes_;
+  std::size_t granule_ = 8;
   std::vector<Cell> cells_;
 };
 
@@ -72,15 +65,15 @@ class Shadow : public Checker {
 
  private:
   Region* global(const void* address, std::size_t size);
-  void touch(Cell& cell, bool shared, const void* address, std::size_t size, Access kind, const void* caller);
+  void touch(Region& region, bool shared, const void* address, std::size_t size, Access kind,
+             const void* caller);
   std::string describe(const void* address, std::size_t size, Access kind, const void* caller) const;
-  bool permitted(const void* address, std::size_t size, Access kind) const;
 
   std::map<const unsigned char*, Region> buffers_;  // by their first byte
   Region* latest_ = nullptr;
-  std::unique_ptr<Region> shared_;
+  std::optional<Region> shared_;
   std::uint32_t first_block_ = 1;
-  Call call_{};
+  Range arguments_;  // of the kernel
 };
 
 /// "layer_norm.cu:57" of the instruction before a return address, by addr2line; the address where that is

@@ -59,6 +59,8 @@ std::array<std::array<std::array<Slot, warp_size>, 2>, max_threads / warp_size> 
 
 bool same(Site a, Site b) { return a.line == b.line && std::string_view(a.file) == b.file; }
 
+Range range(const GuardedPages& pages) { return {pages.data(), pages.data() + pages.size()}; }
+
 class Machine {
  public:
   void configure(const Options& options) {
@@ -82,15 +84,13 @@ class Machine {
 
   unsigned own() const { return static_cast<unsigned>(current - threads.data()); }
   ThreadState& state() { return states[own()]; }
-  Moment now() const { return {block_, barriers_, warps[own() / warp_size].barriers, own()}; }
   unsigned char* shared() const { return arena_.data() + arena_.size() - (shared_bytes_ + 15) / 16 * 16; }
-  std::size_t shared_bytes() const { return shared_bytes_; }
-  Arena arena() const { return {arena_.data(), arena_.data() + arena_.size()}; }
   void require_aligned(const void* address, std::size_t alignment, Site site) {
     if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
       fail(Rule::misaligned, "uses an address that is no multiple of {} at {}", alignment, site);
   }
   Checker* checker = nullptr;
+  std::uint64_t copies_begun = 0;
 
  private:
   static void perform(const Copy& copy) {
@@ -102,6 +102,7 @@ class Machine {
   void record(Rule rule, const std::string& what);
   void run_block(Index index, Index grid);
   std::optional<unsigned> take();
+  void enter(unsigned thread, const Fiber& fiber);
   void finish();
   std::uint64_t random() {  // splitmix64
     std::uint64_t z = random_ += 0x9E3779B97F4A7C15U;
@@ -142,6 +143,8 @@ void Machine::launch(const char* name, const Call& call, Index grid, unsigned bl
   size_ = block;
   shared_bytes_ = shared_bytes;
   const std::size_t count = static_cast<std::size_t>(grid.x) * grid.y * grid.z;
+  running.arena = range(arena_);
+  running.shared = {shared(), shared() + shared_bytes_};
   if (checker != nullptr) checker->begin_launch(block_ + 1, call);
   std::vector<std::size_t> order(options_.schedule == Schedule::random ? count : 0);
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -181,9 +184,10 @@ void Machine::run_block(Index index, Index grid) {
       fiber = idle_.back();
       idle_.pop_back();
     }
-    current = &threads[*next];
+    enter(*next, *fiber);
     fiber->resume();
     current = nullptr;
+    running.moment.block = 0;
     if (fault_) {
       fibers_.clear();
       idle_.clear();
@@ -191,6 +195,12 @@ void Machine::run_block(Index index, Index grid) {
       throw Fault(rule, what);
     }
   }
+}
+
+void Machine::enter(unsigned thread, const Fiber& fiber) {
+  current = &threads[thread];
+  running.moment = {block_, barriers_, warps[thread / warp_size].barriers, thread};
+  running.stack = range(fiber.stack());
 }
 
 /// The thread that runs next.
@@ -215,7 +225,7 @@ void Machine::work() {
     handed_ = take();
     if (handed_ && states[*handed_].fiber == nullptr) {
       states[*handed_].fiber = fiber;
-      current = &threads[*handed_];
+      enter(*handed_, *fiber);
       handed_.reset();
     } else {
       idle_.push_back(fiber);
@@ -259,7 +269,7 @@ void Machine::wait_for_block(Site site) {
     return;
   }
   waiting_ = 0;
-  ++barriers_;
+  running.moment.barriers = ++barriers_;
   for (unsigned i = 0; i < size_; ++i)
     if (i != own()) ready_.push_back(i);
   for (unsigned i = 0; i < size_ / warp_size; ++i) warps[i].at_barrier = 0;
@@ -287,7 +297,7 @@ const Slot* Machine::exchange(const char* what, Site site, const void* value, st
   }
   warp.arrived = 0;
   ++warp.exchanges;
-  if (std::string_view(what) == "sync_warp") ++warp.barriers;
+  if (std::string_view(what) == "sync_warp") running.moment.warp_barriers = ++warp.barriers;
   for (unsigned i = 0; i < warp_size; ++i)
     if (i != lane) ready_.push_back(number * warp_size + i);
   return given.data();
@@ -296,15 +306,15 @@ const Slot* Machine::exchange(const char* what, Site site, const void* value, st
 void Machine::copy_async(Copy copy, Site site, const void* caller) {
   require_aligned(copy.to, copy.size, site);
   require_aligned(copy.from, copy.size, site);
-  const auto* const to = static_cast<const unsigned char*>(copy.to);
-  if (to < shared() || to + copy.size > shared() + shared_bytes_)
-    fail(Rule::out_of_bounds, "copies to byte {} of {} of shared memory at {}", to - shared(), shared_bytes_,
-         site);
+  if (!running.shared.holds(copy.to, copy.size))
+    fail(Rule::out_of_bounds, "copies to byte {} of {} of shared memory at {}",
+         static_cast<unsigned char*>(copy.to) - shared(), shared_bytes_, site);
   if (checker != nullptr) checker->begin_copy(copy.to, copy.from, copy.size, copy.valid, caller);
   if (options_.copies == Copies::at_once)
     perform(copy);
   else
     std::memset(copy.to, 0xFF, copy.size);
+  ++copies_begun;
   copy.group = state().groups;
   state().copies.push_back(copy);
 }
@@ -324,6 +334,7 @@ void Machine::copy_wait(std::uint32_t pending, const void* caller) {
 }  // namespace
 
 const Thread* current = nullptr;
+Running running;
 
 void* shared_memory() { return machine().shared(); }
 void barrier(Site site) { machine().wait_for_block(site); }
@@ -350,6 +361,7 @@ void launch(const char* name, Call call, Index grid, unsigned block, std::size_t
 }
 
 void configure(const Options& options) { machine().configure(options); }
+std::uint64_t copies_begun() { return machine().copies_begun; }
 void install(Checker* checker) { machine().checker = checker; }
 void add_buffer(const void* begin, std::size_t size, bool initialised) {
   if (machine().checker != nullptr) machine().checker->add_buffer(begin, size, initialised);
@@ -357,12 +369,6 @@ void add_buffer(const void* begin, std::size_t size, bool initialised) {
 void remove_buffer(const void* begin) {
   if (machine().checker != nullptr) machine().checker->remove_buffer(begin);
 }
-bool running() { return current != nullptr; }
-Moment now() { return machine().now(); }
-bool on_stack(const void* address) { return machine().state().fiber->holds(address); }
-Arena shared_arena() { return machine().arena(); }
-const unsigned char* shared_begin() { return machine().shared(); }
-std::size_t shared_size() { return machine().shared_bytes(); }
 void fail(Rule rule, const std::string& what) { machine().fail(rule, "{}", what); }
 
 const char* name_of(Rule rule) {

@@ -21,6 +21,8 @@ struct Options {
 };
 /// Holds for all launches that follow.
 void configure(const Options& options);
+/// How many cp.async copies kernels have begun so far.
+std::uint64_t copies_begun();
 
 /// Where the running thread stands; two moments of one block are ordered if a number of barriers differs that
 /// both threads took part in.
@@ -51,19 +53,25 @@ void install(Checker* checker);
 void add_buffer(const void* begin, std::size_t size, bool initialised);
 void remove_buffer(const void* begin);
 
-/// Whether a kernel runs now.
-bool running();
-Moment now();
-/// Whether an address lies on the stack of the running thread.
-bool on_stack(const void* address);
-/// All memory that can be shared memory; the running block's part is its end.
-struct Arena {
-  const unsigned char* begin;
-  const unsigned char* end;
+/// A range of memory.
+struct Range {
+  const unsigned char* begin = nullptr;
+  const unsigned char* end = nullptr;
+
+  bool holds(const void* address, std::size_t size) const {
+    const auto* const first = static_cast<const unsigned char*>(address);
+    return first >= begin && first < end && size <= static_cast<std::size_t>(end - first);
+  }
 };
-Arena shared_arena();
-const unsigned char* shared_begin();
-std::size_t shared_size();
+/// The running thread; `moment.block` is 0 outside kernels. Only the emulator writes it.
+struct Running {
+  Moment moment;
+  Range stack;
+  Range arena;   // all memory that can be shared memory
+  Range shared;  // the block's part of it, at its end
+};
+extern Running running;
+
 /// Ends the launch with a Fault; called by a running kernel.
 [[noreturn]] void fail(Rule rule, const std::string& what);
 

@@ -85,11 +85,7 @@ void Fiber::suspend() {
   arrive(c.own_fake, &c.host_bottom, &c.host_size);
 }
 
-bool Fiber::holds(const void* address) const {
-  const auto* const byte = static_cast<const unsigned char*>(address);
-  const GuardedPages& stack = context_->stack;
-  return byte >= stack.data() && byte < stack.data() + stack.size();
-}
+const GuardedPages& Fiber::stack() const { return context_->stack; }
 
 GuardedPages::GuardedPages(std::size_t size) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

@@ -81,7 +81,9 @@ EqConv::EqConv(const Group& group, const ConvConfig& config, std::int64_t in, st
     : EqLinear(group, in * checked(group, config).kernel * config.kernel, out, bias, stream, options),
       config_(config),
       channels_(in),
-      index_(conv_index(group, config, in)) {}
+      index_(conv_index(group, config, in)) {
+  add_constant(index_);
+}
 
 Variable EqConv::forward(const Variable& x) {
   const std::int64_t tokens = config_.size * config_.size, width = channels_ * group().order();
@@ -105,6 +107,7 @@ PatchMerging::PatchMerging(const LayerFamily& family, std::int64_t size, std::in
     : equivariant_(family.equivariant()), size_(size), width_(width) {
   require<ShapeError>(size > 0 && size % 2 == 0, "patch merging needs an even grid, not {}x{}", size, size);
   index_ = merging_index(family, size, width);
+  add_constant(index_);
   norm_ = &add("norm", family.norm(equivariant_ ? 2 * width : 4 * width));
   reduction_ =
       &add("reduction", family.linear(4 * width, 2 * width, stream, kernels::Activation::none, equivariant_));

@@ -46,7 +46,8 @@ Variable Dropout::forward(const Variable& x) {
   require<ShapeError>(width % order_ == 0, "Dropout: {} channels are not whole orbits of {}", width, order_);
   const std::int64_t orbits = x.data().numel() / order_;
   const Tensor mask = draw_mask("Dropout", Purpose::dropout, site_, rate_, x.size(0),
-                                x.size(0) == 0 ? 0 : orbits / x.size(0), x.dtype());
+                                x.size(0) == 0 ? 0 : orbits / x.size(0), x.dtype())
+                          .to(x.device());
   const Variable grouped = reshape(x, {orbits, order_});
   return reshape(mul(grouped, Variable(mask.reshape({orbits, 1}))), x.shape());
 }
@@ -59,8 +60,9 @@ Variable DropPath::forward(const Variable& x) {
   if (!training() || rate_ == 0) return x;
   Shape shape = Shape::filled(x.rank(), 1);
   shape[0] = x.size(0);
-  const Tensor mask =
-      draw_mask("DropPath", Purpose::drop_path, site_, rate_, x.size(0), 1, x.dtype()).reshape(shape);
+  const Tensor mask = draw_mask("DropPath", Purpose::drop_path, site_, rate_, x.size(0), 1, x.dtype())
+                          .reshape(shape)
+                          .to(x.device());
   return mul(x, Variable(mask));
 }
 

@@ -71,6 +71,9 @@ void Module::to(Device device) {
     parameter->variable.zero_grad();
     parameter->variable.set_data(parameter->variable.data().to(device));
   }
+  for (const auto& [name, module] : modules())
+    for (Tensor* constant : module->constants_)
+      if (constant->defined()) *constant = constant->to(device);
 }
 
 TensorMap Module::state() {

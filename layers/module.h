@@ -58,6 +58,7 @@ class Module {
   void zero_grad();
   /// Converts every parameter (f64 for verification).
   void to(DType dtype);
+  /// Moves parameters and constants.
   void to(Device device);
 
   /// Data of all parameters by name: views, not copies.
@@ -84,12 +85,16 @@ class Module {
   }
   /// Registers a leaf; 1-D tensors never decay. An empty name gives it the name of the module itself.
   Parameter& add_parameter(std::string name, Tensor data, bool decay = true);
+  /// A tensor that is neither trained nor saved, such as an index: to(Device) moves it as well. A member of
+  /// this module, which may be undefined.
+  void add_constant(Tensor& tensor) { constants_.push_back(&tensor); }
 
  private:
   void add_child(std::string name, std::unique_ptr<Module> child);
 
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   std::vector<std::pair<std::string, std::unique_ptr<Parameter>>> parameters_;
+  std::vector<Tensor*> constants_;
   bool training_ = true;
 };
 

@@ -48,7 +48,9 @@ PatchEmbed::PatchEmbed(const PatchConfig& config, std::int64_t width, RandomStre
       weight_(&add_parameter("proj.weight",
                              Initialiser::truncated_normal()(filter_shape(config, width), stream))),
       bias_(&add_parameter("proj.bias", Tensor::zeros({width}))),
-      patch_index_(patch_index(Group::get("c1"), config.in_channels, config.image_size, config.patch)) {}
+      patch_index_(patch_index(Group::get("c1"), config.in_channels, config.image_size, config.patch)) {
+  add_constant(patch_index_);
+}
 
 Variable PatchEmbed::forward(const Variable& images) {
   const Variable patches = gather_patches(config_, images, patch_index_, kind());
@@ -65,6 +67,7 @@ EqPatchEmbed::EqPatchEmbed(const Group& group, const PatchConfig& config, std::i
       patch_index_(patch_index(group, config.in_channels, config.image_size, config.patch)),
       filter_index_(filter_index(group, config.in_channels, config.patch)),
       filter_scale_(filter_scale(group, config.in_channels, config.patch)) {
+  for (Tensor* constant : {&patch_index_, &filter_index_, &filter_scale_}) add_constant(*constant);
   const auto fan_in = static_cast<double>(config.in_channels * config.patch * config.patch);
   const Initialiser initialiser = Initialiser::uniform(1 / std::sqrt(fan_in));
   weight_ = &add_parameter("proj.weight", initialiser(filter_shape(config, channels), stream));

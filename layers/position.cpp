@@ -30,6 +30,7 @@ EqPositionTable::EqPositionTable(PositionKind kind, const Group& group, std::int
   const bool full = kind == PositionKind::full;
   index_ = full ? full_position_index(group, side, channels, prefix)
                 : quarter_position_index(group, side, channels, prefix);
+  add_constant(index_);
   const auto cells = full ? grid * grid : static_cast<std::int64_t>(quarter_cells(group, side).size());
   const Shape shape = full ? Shape{grid, grid, channels} : Shape{cells, channels};
   const Initialiser initialiser = Initialiser::truncated_normal();

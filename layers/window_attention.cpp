@@ -35,6 +35,7 @@ WindowAttention::WindowAttention(const LayerFamily& family, std::int64_t width, 
                       "attention: width {} does not split into {} heads of whole orbits of {}", width, heads,
                       family.order());
   if (family.order() > 1) turned_ = turned_offsets(*family.group, windows.window);
+  for (Tensor* index : {&order_, &inverse_, &relative_, &turned_}) add_constant(*index);
   const std::int64_t side = 2 * windows.window - 1;
   table_ = &add_parameter("relative_position_bias_table",
                           Initialiser::truncated_normal()({side * side, heads}, stream), false);
@@ -63,8 +64,8 @@ Variable WindowAttention::forward(const Variable& x) {
   require<ShapeError>(x.rank() == 3 && x.size(1) == windows_.grid * windows_.grid && x.size(2) == width_,
                       "{} takes [batch, {}, {}], not {}", kind(), windows_.grid * windows_.grid, width_,
                       x.shape());
-  if (windows_.shift > 0 && (!mask_.defined() || mask_.dtype() != x.dtype()))
-    mask_ = window_mask(windows_, x.dtype());
+  if (windows_.shift > 0 && (!mask_.defined() || mask_.dtype() != x.dtype() || mask_.device() != x.device()))
+    mask_ = window_mask(windows_, x.dtype()).to(x.device());
   const std::int64_t batch = x.size(0), count = windows_.windows(), area = windows_.area();
   const Variable inside = permute_rows(x, order_, inverse_);
   const Variable qkv = reshape((*qkv_)(inside), {batch * count, area, 3, heads_, width_ / heads_});

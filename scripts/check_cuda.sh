@@ -31,8 +31,8 @@ usage() {
 check() {
   local file=$1 log
   log="$work/${file//\//_}"
-  local targets=(-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89
-    -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90)
+  local targets=(-gencode "arch=compute_80,code=sm_80" -gencode "arch=compute_89,code=sm_89"
+    -gencode "arch=compute_90a,code=sm_90a" -gencode "arch=compute_90,code=compute_90")
   if ! "$nvcc" "${@:2}" "${targets[@]}" -Xptxas -v -fatbin "$file" -o "$log.fatbin" > "$log.log" 2>&1; then
     grep -v '^ptxas info\|bytes stack frame' "$log.log"
     echo "$file: does not compile"
@@ -53,6 +53,8 @@ export -f usage check
 
 files=("$@")
 [ ${#files[@]} -gt 0 ] || files=(core/cuda/*.cu kernels/cuda/*.cu tests/simt/cases.cu)
+# The largest first, so that none is left alone at the end.
+mapfile -t files < <(wc -c "${files[@]}" | grep -v ' total$' | sort -rn | awk '{ print $2 }')
 printf '%s\0' "${files[@]}" |
   xargs -0 -P "${JOBS:-2}" -I{} bash -c 'check "$@"' check {} "${flags[@]}" || exit 1
 

@@ -34,6 +34,15 @@ Device parse_device(std::string_view name) {
   throw DeviceError(fmt::format("device '{}': expected auto, cpu, cuda or cuda:N", name));
 }
 
+std::string describe(Device device) {
+  if (device.is_cuda()) {
+    const cuda::DeviceInfo info = cuda::device_info(device.index);
+    return fmt::format("{}, {}, {:.1f} GB", device, info.name, static_cast<double>(info.memory) / 1e9);
+  }
+  const std::string reason = cuda_unavailable_reason();
+  return reason.empty() || reason == "built without CUDA" ? "cpu" : fmt::format("cpu (CUDA: {})", reason);
+}
+
 std::string cuda_unavailable_reason() { return cuda::unavailable_reason(); }
 
 }  // namespace gyre

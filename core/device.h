@@ -28,6 +28,9 @@ struct Device {
 Device parse_device(std::string_view name);
 /// Why CUDA cannot be used here ("built without CUDA", "no NVIDIA driver"), or empty if it can.
 std::string cuda_unavailable_reason();
+/// For people: "cuda:0, NVIDIA H200, 150.1 GB"; "cpu", with the reason in brackets where a build with CUDA
+/// finds no device.
+std::string describe(Device device);
 
 }  // namespace gyre
 

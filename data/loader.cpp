@@ -10,8 +10,12 @@
 namespace gyre {
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Pipeline pipeline, Sampler sampler, std::uint64_t seed,
-               int workers, int prefetch)
-    : dataset_(std::move(dataset)), pipeline_(std::move(pipeline)), sampler_(sampler), seed_(seed) {
+               int workers, int prefetch, HostMemory memory)
+    : dataset_(std::move(dataset)),
+      pipeline_(std::move(pipeline)),
+      sampler_(sampler),
+      seed_(seed),
+      memory_(memory) {
   require<ValueError>(sampler_.size() == dataset_->size(), "sampler of {} samples for {} of {}",
                       sampler_.size(), dataset_->name(), dataset_->size());
   require<ValueError>(workers >= 0 && prefetch >= 1, "workers {}, prefetch {}; at least 0 and 1 are needed",
@@ -82,8 +86,11 @@ void Loader::open(Slot& slot, std::int64_t step) const {
   const auto [first, last] = sampler_.range(step);
   const Preprocessing& form = pipeline_.preprocessing();
   slot.batch.ids.assign(order_.begin() + first, order_.begin() + last);
-  slot.batch.images = Tensor::empty({last - first, form.channels, form.size, form.size});
-  slot.batch.labels = Tensor::empty({last - first}, DType::i64);
+  const auto empty = [this](const Shape& shape, DType dtype) {
+    return memory_ == HostMemory::pinned ? Tensor::empty_pinned(shape, dtype) : Tensor::empty(shape, dtype);
+  };
+  slot.batch.images = empty({last - first, form.channels, form.size, form.size}, DType::f32);
+  slot.batch.labels = empty({last - first}, DType::i64);
   slot.images = slot.batch.images.mutable_data<float>();
   slot.labels = slot.batch.labels.mutable_data<std::int64_t>();
 }

@@ -28,9 +28,10 @@ struct Batch {
 /// workers: randomness is RandomStream(seed, Purpose::augment, epoch, sample index). Called from one thread.
 class Loader {
  public:
-  /// `workers` = 0 prepares each batch inside next(). ValueError if sampler and dataset differ in size.
+  /// `workers` = 0 prepares each batch inside next(). Images and labels lie in `memory`: pinned for
+  /// cuda::upload. ValueError if sampler and dataset differ in size.
   Loader(std::shared_ptr<const Dataset> dataset, Pipeline pipeline, Sampler sampler, std::uint64_t seed,
-         int workers = 2, int prefetch = 4);
+         int workers = 2, int prefetch = 4, HostMemory memory = HostMemory::plain);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -64,6 +65,7 @@ class Loader {
   Pipeline pipeline_;
   Sampler sampler_;
   std::uint64_t seed_;
+  HostMemory memory_;
 
   std::mutex mutex_;
   std::condition_variable work_, ready_;

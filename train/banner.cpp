@@ -11,7 +11,7 @@
 namespace gyre {
 
 std::string banner(const Config& config, const DataSplits& splits, Learner& learner,
-                   std::int64_t steps_per_epoch) {
+                   std::int64_t steps_per_epoch, Device device) {
   std::string text;
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("{:<12} {}\n", label, value);
@@ -42,7 +42,8 @@ std::string banner(const Config& config, const DataSplits& splits, Learner& lear
                    with_commas(steps_per_epoch),
                    with_commas(warmup_updates(config.train.updates, config.schedule)),
                    config.optimizer.learning_rate));
-  line("machine", fmt::format("cpu, {} threads, {} loader threads", num_threads(), config.data.workers));
+  line("machine", fmt::format("{}, {} threads, {} loader threads", describe(device), num_threads(),
+                              config.data.workers));
   text += "settings\n";
   const std::string yaml = config_to_yaml(config);
   for (std::size_t at = 0; at < yaml.size();) {

@@ -8,9 +8,9 @@
 
 namespace gyre {
 
-/// Everything that a run is about to do, in aligned lines: data, model, optimiser, schedule and each
-/// effective setting.
+/// Everything that a run is about to do, in aligned lines: data, model, optimiser, schedule, machine and
+/// each effective setting.
 std::string banner(const Config& config, const DataSplits& splits, Learner& learner,
-                   std::int64_t steps_per_epoch);
+                   std::int64_t steps_per_epoch, Device device);
 
 }  // namespace gyre

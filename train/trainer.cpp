@@ -178,7 +178,8 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     };
   }
   Training training(config, splits, options, prepare);
-  if (!options.json) fmt::print("{}", banner(config, splits, training.learner(), training.steps_per_epoch()));
+  if (!options.json)
+    fmt::print("{}", banner(config, splits, training.learner(), training.steps_per_epoch(), options.device));
   if (parent) announce(describe(*parent, transfer, options.verbose), options);
   if (options.dry_run) {
     const double loss = training.try_batch();

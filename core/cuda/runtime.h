@@ -46,6 +46,7 @@ void deallocate(void* data, std::size_t bytes, int index) noexcept;
 /// `active` and `peak` count the bytes asked for, `cached` what the pool holds beyond what is in use.
 MemoryStats memory_stats(int index);
 void reset_peak_memory(int index);
+/// Waits for the device first.
 void release_cached_memory(int index);
 
 /// Page-locked host memory from a cache, for copies that run beside the host; plain memory where no device

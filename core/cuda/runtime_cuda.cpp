@@ -119,6 +119,13 @@ class DeviceState {
     return result;
   }
 
+  void release_cached() {
+    GYRE_CHECK(cudaMemPoolTrimTo(pool, 0));
+    const std::uint64_t now = pool_bytes(cudaMemPoolAttrReservedMemCurrent);
+    const std::lock_guard lock(mutex_);
+    reserved_ = now;
+  }
+
   void reset_peak() {
     const std::lock_guard lock(mutex_);
     stats_.peak = stats_.active;
@@ -225,7 +232,6 @@ void* allocate(std::size_t bytes, int index, void* stream) {
   if (error == cudaErrorMemoryAllocation) {
     // Blocks whose free waits for work, and cached ones of other sizes, come back first.
     cudaGetLastError();
-    synchronize(index);
     release_cached_memory(index);
     error = cudaMallocFromPoolAsync(&data, bytes, device.pool, stream_of(stream));
   }
@@ -251,7 +257,10 @@ void deallocate(void* data, std::size_t bytes, int index) noexcept {
 
 MemoryStats memory_stats(int index) { return state(index).stats(); }
 void reset_peak_memory(int index) { state(index).reset_peak(); }
-void release_cached_memory(int index) { GYRE_CHECK(cudaMemPoolTrimTo(state(index).pool, 0)); }
+void release_cached_memory(int index) {
+  synchronize(index);  // what is freed but still in use counts as well
+  state(index).release_cached();
+}
 
 void* pinned_allocate(std::size_t bytes) {
   if (device_count() == 0) return pool_allocate(bytes);

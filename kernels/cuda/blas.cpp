@@ -82,7 +82,9 @@ void gemm(Device device, DType dtype, const GemmShape& shape, const void* a, con
   const Tensor a_copy = unit_stride_copy(device, dtype, cpu::a_of(s), a, s.a_batch, s.a_row, s.a_col);
   const Tensor b_copy = unit_stride_copy(device, dtype, cpu::b_of(s), b, s.b_batch, s.b_row, s.b_col);
   Product product{dtype, result, s, a, b, c, options.alpha, options.accumulate};
-  const bool own = options.activation == GemmActivation::gelu;
+  // The library's GELU is too rough for f32.
+  const bool own = options.activation == GemmActivation::gelu ||
+                   (options.activation == GemmActivation::gelu_tanh && size_of(result) > 2);
   if (!own) {
     product.bias = options.bias;
     product.gelu_tanh = options.activation == GemmActivation::gelu_tanh;

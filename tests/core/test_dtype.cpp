@@ -63,6 +63,16 @@ TEST(Device, MissingCudaGivesTheReason) {
   }
 }
 
+TEST(Device, DescribesWhatComputes) {
+  const std::string reason = cuda_unavailable_reason();
+  EXPECT_THAT(describe(Device::cpu()), testing::AnyOf("cpu", "cpu (CUDA: " + reason + ")"));
+  if (reason.empty()) {
+    EXPECT_THAT(describe(Device::cuda()), testing::MatchesRegex("cuda:0, .+, [0-9.]+ GB"));
+  } else {
+    EXPECT_THROW(describe(Device::cuda()), DeviceError);
+  }
+}
+
 TEST(Device, RefusesOtherNames) {
   for (const std::string name : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "CPU"}) {
     EXPECT_THAT([&] { parse_device(name); },

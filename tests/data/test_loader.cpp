@@ -215,6 +215,23 @@ TEST(Loader, AbandonedEpochsLeaveNoTrace) {
   expect_equal(expected, rest(loader));
 }
 
+TEST(Loader, PinnedBatchesHoldTheSame) {
+  const auto data = std::make_shared<RandomDataset>(20);
+  const Sampler sampler(20, 8, 0);
+  for (const int workers : {0, 2}) {
+    Loader plain(data, augmenting, sampler, 3, workers),
+        pinned(data, augmenting, sampler, 3, workers, 4, HostMemory::pinned);
+    plain.start_epoch(2);
+    pinned.start_epoch(2);
+    const auto batches = rest(pinned);
+    for (const Batch& batch : batches) {
+      EXPECT_TRUE(batch.images.storage()->is_pinned());
+      EXPECT_TRUE(batch.labels.storage()->is_pinned());
+    }
+    expect_equal(rest(plain), batches);
+  }
+}
+
 TEST(Loader, MemoryDoesNotGrow) {
   const auto data = std::make_shared<RandomDataset>(64);
   constexpr int prefetch = 4;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of CUDA tensors and operations without a GPU: kernels are built for the emulator of the tests, products
-# by Eigen. GYRE_CMAKE_FLAGS: more arguments for the configure step.
+# Runs the tests of CUDA tensors, operations and models without a GPU: kernels are built for the emulator of the tests,
+# products by Eigen. GYRE_CMAKE_FLAGS: more arguments for the configure step.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -42,7 +42,9 @@ TEST_F(CudaMemory, CountsWhatTensorsHold) {
   const std::size_t cached = stats().cached;
   gyre::release_cached_memory(gpu);
   EXPECT_LE(stats().cached, cached);  // a driver returns whole pages that nobody uses
-  if (emulated()) EXPECT_EQ(stats().cached, 0U);
+  if (emulated()) {
+    EXPECT_EQ(stats().cached, 0U);
+  }
   EXPECT_EQ(gyre::memory_stats().active, host);
 }
 

@@ -140,7 +140,7 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
-  require<DeviceError>(options.device.is_cpu(), "training on {} needs CUDA kernels, which this build lacks",
+  require<DeviceError>(options.device.is_cpu(), "training runs on the CPU only, not on {}",
                        options.device.str());
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;

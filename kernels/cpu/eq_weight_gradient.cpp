@@ -171,15 +171,21 @@ HWY_INLINE void gradient_by_vectors(const EqWeightGradient& call, std::int64_t f
   for (int t = 0; t < T; ++t)
     for (std::int64_t i = 0; i < lanes; ++i)
       fold[t][i] = static_cast<std::int32_t>(i / T * T + call.fold[t][i % T]);
-  const auto few = [&]<int N>(std::integral_constant<int, N>) {
+  // f(vectors, column, columns) for blocks of as many columns as fit that many vectors.
+  const auto for_blocks = [&](const auto& f) {
     for (std::int64_t i = first; i < last; i += vectors * lanes) {
       const std::int64_t width = std::min(last - i, vectors * lanes);
       if (width > lanes) {
-        gradient_of_rows<N, T, vectors>(call, fold, i, width, begin, end);
+        f(std::integral_constant<int, vectors>(), i, width);
       } else {
-        gradient_of_rows<N, T, 1>(call, fold, i, width, begin, end);
+        f(std::integral_constant<int, 1>(), i, width);
       }
     }
+  };
+  const auto few = [&]<int N>(std::integral_constant<int, N>) {
+    for_blocks([&]<int V>(std::integral_constant<int, V>, std::int64_t i, std::int64_t width) {
+      gradient_of_rows<N, T, V>(call, fold, i, width, begin, end);
+    });
   };
   if constexpr (stays_in_registers<T, 1>)
     if (call.rows == 1) return few(std::integral_constant<int, 1>());
@@ -188,14 +194,9 @@ HWY_INLINE void gradient_by_vectors(const EqWeightGradient& call, std::int64_t f
   std::int64_t n = 0;
   do {  // once even without rows
     const std::int64_t rows = std::min(block_rows, call.rows - n);
-    for (std::int64_t i = first; i < last; i += vectors * lanes) {
-      const std::int64_t width = std::min(last - i, vectors * lanes);
-      if (width > lanes) {
-        gradient_columns<T, vectors>(call, fold, n, rows, i, width, begin, end);
-      } else {
-        gradient_columns<T, 1>(call, fold, n, rows, i, width, begin, end);
-      }
-    }
+    for_blocks([&]<int V>(std::integral_constant<int, V>, std::int64_t i, std::int64_t width) {
+      gradient_columns<T, V>(call, fold, n, rows, i, width, begin, end);
+    });
     n += rows;
   } while (n < call.rows);
 }

@@ -3,6 +3,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/op.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -13,17 +14,17 @@ constexpr Op<const Tensor&, const AttentionResult&, const ScoreBias&, const Tens
     backward_op{"attention_backward", cpu::attention_backward, GYRE_CUDA_OP(cuda::attention_backward)};
 
 void check(const Tensor& qkv) {
-  require<DTypeError>(qkv.dtype() == DType::f32 || qkv.dtype() == DType::f64,
-                      "attention takes f32 or f64, not {}", qkv.dtype());
+  require_computable(qkv, "attention");
   require<ShapeError>(qkv.rank() == 5 && qkv.size(2) == 3 && qkv.size(4) >= 1,
                       "attention takes qkv [B, L, 3, H, E] with E >= 1, not {}", qkv.shape());
 }
 
-/// The tensor, dense.
-Tensor checked_companion(const Tensor& qkv, const Tensor& other, const Shape& shape) {
+/// The tensor of type `dtype`, dense.
+Tensor checked_companion(const Tensor& qkv, const Tensor& other, DType dtype, const Shape& shape) {
   require<ValueError>(other.defined(), "attention_backward: the forward kept nothing for it");
   require_same_device(qkv, other, "attention_backward");
-  require_same_dtype(qkv, other, "attention_backward");
+  require<DTypeError>(other.dtype() == dtype, "attention_backward: data types {} and {} differ", dtype,
+                      other.dtype());
   require_shape(other, shape, "attention_backward");
   return other.contiguous();
 }
@@ -61,7 +62,7 @@ AttentionResult attention_forward(const Tensor& qkv, bool keep_for_backward, con
     forward_op(qkv.device(), qkv.contiguous(), dense, keep_for_backward, result);
   } else if (keep_for_backward) {
     result.probabilities = Tensor::empty(probability_shape(qkv), qkv.dtype(), qkv.device());
-    result.logarithms = Tensor::empty(logarithm_shape(qkv), qkv.dtype(), qkv.device());
+    result.logarithms = Tensor::empty(logarithm_shape(qkv), wide_type(qkv.dtype()), qkv.device());
   }
   return result;
 }
@@ -72,13 +73,14 @@ Tensor attention_backward(const Tensor& qkv, const AttentionResult& forward, con
   AttentionResult saved;
   ScoreBias dense;
   if (qkv.device().is_cuda()) {
-    saved.y = checked_companion(qkv, forward.y, result_shape(qkv));
-    saved.logarithms = checked_companion(qkv, forward.logarithms, logarithm_shape(qkv));
+    saved.y = checked_companion(qkv, forward.y, qkv.dtype(), result_shape(qkv));
+    saved.logarithms =
+        checked_companion(qkv, forward.logarithms, wide_type(qkv.dtype()), logarithm_shape(qkv));
     dense = checked(qkv, added);
   } else {
-    saved.probabilities = checked_companion(qkv, forward.probabilities, probability_shape(qkv));
+    saved.probabilities = checked_companion(qkv, forward.probabilities, qkv.dtype(), probability_shape(qkv));
   }
-  const Tensor dense_grad = checked_companion(qkv, grad, result_shape(qkv));
+  const Tensor dense_grad = checked_companion(qkv, grad, qkv.dtype(), result_shape(qkv));
   Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
   Tensor db;
   if (bias_gradient != nullptr)

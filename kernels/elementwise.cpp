@@ -5,6 +5,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/op.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -31,11 +32,6 @@ std::string_view name_of(UnaryOp op) {
 
 bool reads_result(UnaryOp op) { return op == UnaryOp::exp || op == UnaryOp::tanh || op == UnaryOp::sqrt; }
 
-void require_floating(const Tensor& x, std::string_view what) {
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "{} takes f32 or f64, not {}", what,
-                      x.dtype());
-}
-
 /// `x` expanded to `shape` with an innermost stride of 0 or 1; copies x where it must.
 Tensor expand_for_rows(const Tensor& x, const Shape& shape) {
   Tensor view = x.expand(shape);
@@ -52,7 +48,7 @@ Tensor expand_for_rows(const Tensor& x, const Shape& shape) {
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
   require_same_device(a, b, name_of(op));
   require_same_dtype(a, b, name_of(op));
-  require_floating(a, name_of(op));
+  require_computable(a, name_of(op));
   const Shape shape = a.shape() == b.shape() ? a.shape() : broadcast_shapes(a.shape(), b.shape());
   Tensor y = Tensor::empty(shape, a.dtype(), a.device());
   if (y.numel() > 0) binary_op(a.device(), op, expand_for_rows(a, shape), expand_for_rows(b, shape), y);
@@ -60,7 +56,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor unary(UnaryOp op, const Tensor& x) {
-  require_floating(x, name_of(op));
+  require_computable(x, name_of(op));
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (y.numel() > 0) unary_op(x.device(), op, x.contiguous(), y);
   return y;
@@ -73,14 +69,14 @@ Tensor unary_backward(UnaryOp op, const Tensor& x, const Tensor& y, const Tensor
   require_same_device(saved, grad, name_of(op));
   require_same_dtype(saved, grad, name_of(op));
   require_shape(grad, saved.shape(), name_of(op));
-  require_floating(grad, name_of(op));
+  require_computable(grad, name_of(op));
   Tensor result = Tensor::empty(grad.shape(), grad.dtype(), grad.device());
   if (result.numel() > 0) unary_backward_op(grad.device(), op, saved.contiguous(), grad.contiguous(), result);
   return result;
 }
 
 Tensor affine(const Tensor& x, double scale, double shift) {
-  require_floating(x, "affine");
+  require_computable(x, "affine");
   Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (y.numel() > 0) affine_op(x.device(), x.contiguous(), scale, shift, y);
   return y;
@@ -90,7 +86,7 @@ void add_into(Tensor& accumulator, const Tensor& x, double scale) {
   require_same_device(accumulator, x, "add_into");
   require_same_dtype(accumulator, x, "add_into");
   require_shape(x, accumulator.shape(), "add_into");
-  require_floating(x, "add_into");
+  require_computable(x, "add_into");
   if (x.numel() == 0) return;
   if (accumulator.is_contiguous()) {
     add_into_op(x.device(), accumulator, x.contiguous(), scale);

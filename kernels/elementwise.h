@@ -5,7 +5,8 @@
 
 namespace gyre::kernels {
 
-// All take f32 or f64 with any strides and return dense tensors. Errors: DTypeError, DeviceError, ShapeError.
+// All take f32 or f64, on CUDA also f16 or bf16, with any strides and return dense tensors. Errors:
+// DTypeError, DeviceError, ShapeError.
 
 /// Element-wise a ∘ b with right-aligned broadcasting.
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b);

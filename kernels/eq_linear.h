@@ -22,7 +22,8 @@ std::string_view name_of(EqBackend backend);
 
 struct EqLinearOptions {
   EqBackend backend = EqBackend::automatic;
-  /// Products of the flash form: 0 for the fewest, or the plain or fewest count of the group (c4: 6 or 5).
+  /// Products of the flash form: 0 for the fewest (in f16 and bf16 the plain count), or the plain or fewest
+  /// count of the group (c4: 6 or 5).
   int products = 0;
 };
 
@@ -48,7 +49,8 @@ class EqPlanes {
 };
 
 /// Y[n,d,t] = Σ_c Σ_s x[n,c,s] · w[d,c,t⁻¹s] + b[d] (Flash EQ-Linear paper, docs/math.md section 2).
-/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64. `cache` may be null. Throws
+/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64, on CUDA also f16 or
+/// bf16. `cache` may be null. Throws
 /// ShapeError, DTypeError, DeviceError, or ValueError for a product count that the group does not have.
 /// `activation` is applied to the result; `pre_activation`, if given, receives Y as it was before, which the
 /// gradient needs (the result itself without an activation).

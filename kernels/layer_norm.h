@@ -9,7 +9,8 @@ struct LayerNormResult {
   Tensor y, mean, rstd;
 };
 /// x [N, C·T], gain and bias [C], each repeated over T = `repeat` consecutive channels:
-/// y = (x - mean)·rstd·gain + bias with the biased variance of the whole row. f32 or f64.
+/// y = (x - mean)·rstd·gain + bias with the biased variance of the whole row. f32 or f64; on CUDA also f16 or
+/// bf16, with gain, bias and statistics in f32.
 LayerNormResult layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias, int repeat,
                                    double eps);
 

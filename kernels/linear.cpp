@@ -6,6 +6,7 @@
 #include "kernels/cuda/linear.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -26,8 +27,7 @@ void require_rank(const Tensor& x, int rank, const char* name, const char* what)
 void require_operands(const Tensor& x, const Tensor& w, const char* what) {
   require_same_device(x, w, what);
   require_same_dtype(x, w, what);
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "{} takes f32 or f64, not {}", what,
-                      x.dtype());
+  require_computable(x, what);
   require_rank(x, 2, "x", what);
   require_rank(w, 2, "w", what);
   if (x.size(1) == w.size(1)) return;

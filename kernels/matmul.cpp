@@ -3,6 +3,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/op.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -62,8 +63,7 @@ void multiply(const Tensor& a, const Tensor& b, Tensor& y) {
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   require_same_device(a, b, "matmul");
   require_same_dtype(a, b, "matmul");
-  require<DTypeError>(a.dtype() == DType::f32 || a.dtype() == DType::f64, "matmul takes f32 or f64, not {}",
-                      a.dtype());
+  require_computable(a, "matmul");
   if (a.rank() < 2 || b.rank() < 2) fail("matmul takes tensors of rank 2 or more, not {} and {}", a, b);
   const Tensor left = transpose_a ? a.transpose(-2, -1) : a;
   const Tensor right = transpose_b ? b.transpose(-2, -1) : b;

@@ -7,6 +7,7 @@
 #include "kernels/cuda/reduce.h"
 #include "kernels/elementwise.h"
 #include "kernels/op.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -17,11 +18,6 @@ constexpr Op<const Tensor&, std::vector<std::int64_t>&> argmax_op{"argmax", cpu:
                                                                   GYRE_CUDA_OP(cuda::argmax_rows)};
 
 using Flags = std::array<bool, Shape::max_rank>;
-
-void require_floating(const Tensor& x, std::string_view what) {
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "{} takes f32 or f64, not {}", what,
-                      x.dtype());
-}
 
 Flags mark(const Tensor& x, std::span<const int> dims, std::string_view what) {
   Flags reduced{};
@@ -34,7 +30,11 @@ Flags mark(const Tensor& x, std::span<const int> dims, std::string_view what) {
 }
 
 /// Sums over the marked dimensions, which keep extent 1; one pass per run of neighbours, from the inside.
+/// 16-bit numbers of several runs go through f32.
 Tensor sum_marked(const Tensor& x, const Flags& reduced) {
+  int runs = 0;
+  for (std::size_t i = 0; i < reduced.size(); ++i) runs += reduced[i] && (i == 0 || !reduced[i - 1]);
+  if (runs > 1 && size_of(x.dtype()) == 2) return sum_marked(x.to(DType::f32), reduced).to(x.dtype());
   Tensor current = x.contiguous();
   for (int end = x.rank(); end > 0;) {
     if (!reduced[static_cast<std::size_t>(end - 1)]) {
@@ -70,7 +70,7 @@ Tensor drop_marked(const Tensor& x, const Flags& reduced) {
 }  // namespace
 
 Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim) {
-  require_floating(x, "sum");
+  require_computable(x, "sum");
   const Flags reduced = mark(x, dims, "sum");
   Tensor y = sum_marked(x, reduced);
   if (y.storage() == x.storage()) y = y.clone();
@@ -78,18 +78,20 @@ Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim) {
 }
 
 Tensor mean(const Tensor& x, std::span<const int> dims, bool keep_dim) {
-  require_floating(x, "mean");
+  require_computable(x, "mean");
   const Flags reduced = mark(x, dims, "mean");
   std::int64_t count = 1;
   for (const int dim : dims) count *= x.size(dim);
   require<ShapeError>(count > 0, "mean: no elements to average in {}", x.shape());
-  const Tensor y = affine(sum_marked(x, reduced), 1.0 / static_cast<double>(count), 0.0);
+  // The sum of f16 may overflow where the mean does not.
+  const Tensor sums = sum_marked(x.to(wide_type(x.dtype())), reduced);
+  const Tensor y = affine(sums, 1.0 / static_cast<double>(count), 0.0).to(x.dtype());
   return keep_dim ? y : drop_marked(y, reduced);
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  require_floating(x, "sum_to");
+  require_computable(x, "sum_to");
   const int missing = x.rank() - shape.rank();
   bool fits = missing >= 0;
   Flags reduced{};
@@ -103,7 +105,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 std::vector<std::int64_t> argmax_rows(const Tensor& x) {
-  require_floating(x, "argmax_rows");
+  require_computable(x, "argmax_rows");
   require<ShapeError>(x.rank() == 2 && x.size(1) >= 1, "argmax_rows takes [N, K] with K >= 1, not {}",
                       x.shape());
   std::vector<std::int64_t> result(static_cast<std::size_t>(x.size(0)));

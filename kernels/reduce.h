@@ -8,7 +8,8 @@
 
 namespace gyre::kernels {
 
-// f32 or f64 with any strides; f32 adds in blocks, so that the error grows with the logarithm of the count.
+// f32 or f64 with any strides, on CUDA also f16 or bf16, added in f32. Blocks of sums keep the error growing
+// with the logarithm of the count.
 
 /// Sum over `dims` (negative counts from the end, none twice); they stay with extent 1 if `keep_dim`.
 Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim);

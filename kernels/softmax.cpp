@@ -3,6 +3,7 @@
 #include "kernels/cpu/softmax.h"
 #include "kernels/cuda/softmax.h"
 #include "kernels/op.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels {
 namespace {
@@ -13,8 +14,7 @@ constexpr Op<const Tensor&, const Tensor&, Tensor&> backward_op{"softmax_backwar
                                                                 GYRE_CUDA_OP(cuda::softmax_backward)};
 
 void check(const Tensor& x) {
-  require<DTypeError>(x.dtype() == DType::f32 || x.dtype() == DType::f64, "softmax takes f32 or f64, not {}",
-                      x.dtype());
+  require_computable(x, "softmax");
   require<ShapeError>(x.rank() >= 1, "softmax takes tensors of rank 1 or more");
 }
 

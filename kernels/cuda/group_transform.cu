@@ -44,10 +44,10 @@ to_planes_kernel(Coefficients<Wide<T>, order * products> m, std::int64_t units, 
   }
 }
 
-template <class T, int order, int products, int channels, bool packs>
+template <class P, class T, int order, int products, int channels, bool packs>
 GYRE_KERNEL(block)
 from_planes_kernel(Coefficients<Wide<T>, order * products> m, std::int64_t units, std::int64_t plane,
-                   const T* planes, PlanesTo<T> to) {
+                   const P* planes, PlanesTo<T> to) {
   const std::int64_t unit = prim::global_thread();
   if (unit >= units) return;
   const std::int64_t at = unit * channels;
@@ -117,19 +117,20 @@ void launch_to_planes(const GroupMatrix& m, std::int64_t count, const T* x, std:
   });
 }
 
-template <class T>
-void launch_from_planes(const GroupMatrix& m, std::int64_t count, std::int64_t plane, const T* planes,
+template <class P, class T>
+void launch_from_planes(const GroupMatrix& m, std::int64_t count, std::int64_t plane, const P* planes,
                         const PlanesTo<T>& to, void* stream) {
   with_form(m.rows, m.cols, [&](auto t, auto p) {
     constexpr int order = t, products = p, channels = channel_count<T, order>();
     const Coefficients<Wide<T>, order * products> coefficients(m);
     if (count % channels == 0 && plane % channels == 0 && aligned(planes, to.y, to.sum))
-      GYRE_LAUNCH((from_planes_kernel<T, order, products, channels, true>),
+      GYRE_LAUNCH((from_planes_kernel<P, T, order, products, channels, true>),
                   prim::Grid{prim::blocks(count / channels, block)}, block, 0, stream, coefficients,
                   count / channels, plane, planes, to);
     else
-      GYRE_LAUNCH((from_planes_kernel<T, order, products, 1, false>), prim::Grid{prim::blocks(count, block)},
-                  block, 0, stream, coefficients, count, plane, planes, to);
+      GYRE_LAUNCH((from_planes_kernel<P, T, order, products, 1, false>),
+                  prim::Grid{prim::blocks(count, block)}, block, 0, stream, coefficients, count, plane,
+                  planes, to);
   });
 }
 
@@ -142,5 +143,9 @@ GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)
 GYRE_INSTANTIATE(prim::bf16_t)
 #undef GYRE_INSTANTIATE
+template void launch_from_planes(const GroupMatrix&, std::int64_t, std::int64_t, const float*,
+                                 const PlanesTo<prim::half_t>&, void*);
+template void launch_from_planes(const GroupMatrix&, std::int64_t, std::int64_t, const float*,
+                                 const PlanesTo<prim::bf16_t>&, void*);
 
 }  // namespace gyre::kernels::cuda

@@ -28,9 +28,10 @@ struct PlanesTo {
   bool gelu = false;  ///< y = x·Φ(x) of the sum
   T* sum = nullptr;   ///< the sum before gelu, if wanted
 };
-/// y[i][t] = Σ_p m(t, p) · planes[p][i] + bias, for m [T, P], planes `plane` elements apart.
-template <class T>
-void launch_from_planes(const GroupMatrix& m, std::int64_t count, std::int64_t plane, const T* planes,
+/// y[i][t] = Σ_p m(t, p) · planes[p][i] + bias, for m [T, P], planes `plane` elements apart. P: T, or float
+/// for a 16-bit T.
+template <class P, class T>
+void launch_from_planes(const GroupMatrix& m, std::int64_t count, std::int64_t plane, const P* planes,
                         const PlanesTo<T>& to, void* stream);
 
 }  // namespace gyre::kernels::cuda

@@ -17,8 +17,8 @@ struct Channels {
 
 template <class T, int width, bool WholeBlock>
 GYRE_KERNEL(team_block)
-forward_kernel(const T* x, const T* gain, const T* bias, Channels channels, Wide<T> eps, T* y, Wide<T>* mean,
-               Wide<T>* rstd, std::int64_t rows, int n) {
+forward_kernel(const T* x, const Wide<T>* gain, const Wide<T>* bias, Channels channels, Wide<T> eps, T* y,
+               Wide<T>* mean, Wide<T>* rstd, std::int64_t rows, int n) {
   using C = Wide<T>;
   using Row = Team<WholeBlock>;
   GYRE_SHARED(C, scratch);
@@ -63,7 +63,7 @@ forward_kernel(const T* x, const T* gain, const T* bias, Channels channels, Wide
     GYRE_UNROLL
     for (int k = 0; k < width; ++k) {
       const int c = channels.of(i + k);
-      v[k] = ((v[k] - center) - shift) * scale * prim::widen(gain[c]) + prim::widen(bias[c]);
+      v[k] = ((v[k] - center) - shift) * scale * gain[c] + bias[c];
     }
     store(v, to + i);
   }
@@ -83,7 +83,7 @@ GYRE_DEVICE void add_to(const C (&v)[width], C* sums) {
 /// to one thread of a team, which alone touches its sums.
 template <class T, int width, bool WholeBlock>
 GYRE_KERNEL(team_block, 2)
-backward_kernel(const T* x, const T* gain, Channels channels, const Wide<T>* mean, const Wide<T>* rstd,
+backward_kernel(const T* x, const Wide<T>* gain, Channels channels, const Wide<T>* mean, const Wide<T>* rstd,
                 const T* grad, T* dx, Wide<T>* parts, bool sums_in_shared, std::int64_t rows, int n) {
   using C = Wide<T>;
   using Row = Team<WholeBlock>;
@@ -112,7 +112,7 @@ backward_kernel(const T* x, const T* gain, Channels channels, const Wide<T>* mea
       load(gr + i, g);
       GYRE_UNROLL
       for (int k = 0; k < width; ++k) {
-        const C scaled = g[k] * prim::widen(gain[channels.of(i + k)]);
+        const C scaled = g[k] * gain[channels.of(i + k)];
         sum += scaled;
         dot += scaled * (v[k] - center);
       }
@@ -129,7 +129,7 @@ backward_kernel(const T* x, const T* gain, Channels channels, const Wide<T>* mea
       for (int k = 0; k < width; ++k) {
         const C z = (v[k] - center) * scale;
         products[k] = g[k] * z;
-        v[k] = scale * (g[k] * prim::widen(gain[channels.of(i + k)]) - shift - z * slope);
+        v[k] = scale * (g[k] * gain[channels.of(i + k)] - shift - z * slope);
       }
       store(v, dx + row * n + i);
       add_to(products, gain_sums + i);
@@ -148,10 +148,9 @@ backward_kernel(const T* x, const T* gain, Channels channels, const Wide<T>* mea
 constexpr int tile = 32;  // channels of a block
 
 /// dgain (blockIdx.y = 0) and dbias (1) from parts [count, 2, n].
-template <class T>
+template <class C>
 GYRE_KERNEL(team_block)
-collect_kernel(const Wide<T>* parts, int count, int repeat, int n, T* dgain, T* dbias) {
-  using C = Wide<T>;
+collect_kernel(const C* parts, int count, int repeat, int n, C* dgain, C* dbias) {
   GYRE_SHARED(C, sums);
   const int x = static_cast<int>(threadIdx.x) % tile, y = static_cast<int>(threadIdx.x) / tile;
   constexpr int slices = team_block / tile;
@@ -166,7 +165,7 @@ collect_kernel(const Wide<T>* parts, int count, int repeat, int n, T* dgain, T* 
   prim::sync();
   if (y == 0 && channel < channels) {
     for (int s = 1; s < slices; ++s) sum += sums[s * tile + x];
-    (blockIdx.y == 0 ? dgain : dbias)[channel] = prim::from_float<T>(sum);
+    (blockIdx.y == 0 ? dgain : dbias)[channel] = sum;
   }
 }
 
@@ -179,8 +178,8 @@ std::int64_t part_count(std::int64_t rows, std::int64_t teams) {
 }
 
 template <class T, int width, bool WholeBlock>
-void forward(const T* x, const T* gain, const T* bias, int repeat, double eps, T* y, Wide<T>* mean,
-             Wide<T>* rstd, std::int64_t rows, std::int64_t n, void* stream) {
+void forward(const T* x, const Wide<T>* gain, const Wide<T>* bias, int repeat, double eps, T* y,
+             Wide<T>* mean, Wide<T>* rstd, std::int64_t rows, std::int64_t n, void* stream) {
   using C = Wide<T>;
   GYRE_LAUNCH((forward_kernel<T, width, WholeBlock>), prim::Grid{team_blocks(WholeBlock, rows)}, team_block,
               team_scratch * sizeof(C), stream, x, gain, bias, Channels(repeat), static_cast<C>(eps), y, mean,
@@ -188,9 +187,9 @@ void forward(const T* x, const T* gain, const T* bias, int repeat, double eps, T
 }
 
 template <class T, int width>
-void backward(const T* x, const T* gain, const Wide<T>* mean, const Wide<T>* rstd, const T* grad, int repeat,
-              T* dx, T* dgain, T* dbias, Wide<T>* workspace, std::int64_t rows, std::int64_t n,
-              void* stream) {
+void backward(const T* x, const Wide<T>* gain, const Wide<T>* mean, const Wide<T>* rstd, const T* grad,
+              int repeat, T* dx, Wide<T>* dgain, Wide<T>* dbias, Wide<T>* workspace, std::int64_t rows,
+              std::int64_t n, void* stream) {
   using C = Wide<T>;
   constexpr std::int64_t size = sizeof(C), warps = team_block / prim::warp_size;
   const auto shared_for = [&](std::int64_t teams) { return (team_scratch + teams * 2 * n) * size; };
@@ -206,7 +205,7 @@ void backward(const T* x, const T* gain, const Wide<T>* mean, const Wide<T>* rst
   else
     GYRE_LAUNCH((backward_kernel<T, width, false>), prim::Grid{parts}, team_block, shared_for(warps), stream,
                 x, gain, channels, mean, rstd, grad, dx, workspace, true, rows, columns);
-  GYRE_LAUNCH(collect_kernel<T>, (prim::Grid{prim::blocks(n / repeat, tile), 2}), team_block,
+  GYRE_LAUNCH(collect_kernel<C>, (prim::Grid{prim::blocks(n / repeat, tile), 2}), team_block,
               team_block * size, stream, workspace, static_cast<int>(parts), repeat, columns, dgain, dbias);
 }
 
@@ -215,7 +214,7 @@ void backward(const T* x, const T* gain, const Wide<T>* mean, const Wide<T>* rst
 std::int64_t layer_norm_workspace(std::int64_t rows, std::int64_t n) { return part_count(rows, 1) * 2 * n; }
 
 template <class T, class S>
-void launch_layer_norm_forward(const T* x, const T* gain, const T* bias, int repeat, double eps, T* y,
+void launch_layer_norm_forward(const T* x, const S* gain, const S* bias, int repeat, double eps, T* y,
                                S* mean, S* rstd, std::int64_t rows, std::int64_t n, void* stream) {
   with_team<T>(rows_take_packs<T>(n, x, y), n, [&](auto width, auto whole) {
     forward<T, width, whole>(x, gain, bias, repeat, eps, y, mean, rstd, rows, n, stream);
@@ -223,8 +222,8 @@ void launch_layer_norm_forward(const T* x, const T* gain, const T* bias, int rep
 }
 
 template <class T, class S>
-void launch_layer_norm_backward(const T* x, const T* gain, const S* mean, const S* rstd, const T* grad,
-                                int repeat, T* dx, T* dgain, T* dbias, S* workspace, std::int64_t rows,
+void launch_layer_norm_backward(const T* x, const S* gain, const S* mean, const S* rstd, const T* grad,
+                                int repeat, T* dx, S* dgain, S* dbias, S* workspace, std::int64_t rows,
                                 std::int64_t n, void* stream) {
   if (rows_take_packs<T>(n, x, grad, dx, workspace))
     backward<T, pack_size<T>>(x, gain, mean, rstd, grad, repeat, dx, dgain, dbias, workspace, rows, n,
@@ -233,11 +232,12 @@ void launch_layer_norm_backward(const T* x, const T* gain, const S* mean, const 
     backward<T, 1>(x, gain, mean, rstd, grad, repeat, dx, dgain, dbias, workspace, rows, n, stream);
 }
 
-#define GYRE_INSTANTIATE(T)                                                                                  \
-  template void launch_layer_norm_forward(const T*, const T*, const T*, int, double, T*, Wide<T>*, Wide<T>*, \
-                                          std::int64_t, std::int64_t, void*);                                \
-  template void launch_layer_norm_backward(const T*, const T*, const Wide<T>*, const Wide<T>*, const T*,     \
-                                           int, T*, T*, T*, Wide<T>*, std::int64_t, std::int64_t, void*);
+#define GYRE_INSTANTIATE(T)                                                                               \
+  template void launch_layer_norm_forward(const T*, const Wide<T>*, const Wide<T>*, int, double, T*,      \
+                                          Wide<T>*, Wide<T>*, std::int64_t, std::int64_t, void*);         \
+  template void launch_layer_norm_backward(const T*, const Wide<T>*, const Wide<T>*, const Wide<T>*,      \
+                                           const T*, int, T*, Wide<T>*, Wide<T>*, Wide<T>*, std::int64_t, \
+                                           std::int64_t, void*);
 GYRE_INSTANTIATE(float)
 GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)

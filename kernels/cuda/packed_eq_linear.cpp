@@ -6,7 +6,8 @@
 //   dX        the same with output and input transposed and exchanged, and w_p in place of w_pᵀ
 //   dW        dW = weightᵀ·(g_pᵀ · f_p) for g = outputᵀ·dy, summed over the slabs
 //
-// w = weight·W are the cached planes.
+// w = weight·W are the cached planes. In f16 and bf16 the results of products stay in f32 until they are
+// merged: rounded in between, the error would exceed twice that of the naive form.
 
 #include <algorithm>
 
@@ -14,6 +15,7 @@
 #include "kernels/cuda/dispatch.h"
 #include "kernels/cuda/eq_linear.h"
 #include "kernels/cuda/group_transform_launch.h"
+#include "kernels/cuda/workspace.h"
 #include "kernels/eq_planes.h"
 
 namespace gyre::kernels::cuda {
@@ -61,23 +63,26 @@ void split(const GroupMatrix& m, const Tensor& x, Tensor& planes) {
 }
 
 /// y [n, D, T] of planes [P, n, D].
-template <class T>
+template <class P, class T>
 void merge(const GroupMatrix& m, const Tensor& planes, const PlanesTo<T>& to, std::int64_t count) {
-  launch_from_planes(m, count, count, data_of<T>(planes), to, stream_of(planes));
+  launch_from_planes(m, count, count, data_of<P>(planes), to, stream_of(planes));
 }
 
 /// a [P, n, D] = f [P, n, C] · wᵀ per plane, or with w as it is if `transposed` (C and D exchanged).
 void multiply(const Tensor& planes, bool transposed, std::int64_t n, const Tensor& f, Tensor& a) {
   const std::int64_t d = planes.size(1), c = planes.size(2), in = transposed ? d : c,
                      out = transposed ? c : d;
-  gemm(a.device(), a.dtype(),
+  GemmOptions options;
+  options.f32_result = true;
+  gemm(f.device(), f.dtype(),
        {planes.size(0), n, out, in, n * in, in, 1, d * c, transposed ? c : 1, transposed ? 1 : c, n * out,
         out},
-       f.raw_data(), planes.raw_data(), a.raw_mutable_data());
+       f.raw_data(), planes.raw_data(), a.raw_mutable_data(), options);
 }
 
-Tensor planes_for(std::int64_t products, std::int64_t rows, std::int64_t channels, const Tensor& like) {
-  return Tensor::empty({products, rows, channels}, like.dtype(), like.device());
+Tensor planes_for(std::int64_t products, std::int64_t rows, std::int64_t channels, DType dtype,
+                  const Tensor& like) {
+  return Tensor::empty({products, rows, channels}, dtype, like.device());
 }
 
 }  // namespace
@@ -89,7 +94,8 @@ void packed_eq_linear_forward(const EqForward& call, Tensor& y) {
   const std::int64_t most = slab_rows(rows, products, c + d, y.dtype());
   const GroupMatrix input = constants(call.form.input), output = constants(call.form.output);
   const bool gelu = call.activation == Activation::gelu;
-  Tensor f = planes_for(products, most, c, y), a = planes_for(products, most, d, y);
+  Tensor f = planes_for(products, most, c, y.dtype(), y);
+  Tensor a = planes_for(products, most, d, sum_dtype(y.dtype()), y);
   for (std::int64_t first = 0; first < rows; first += most) {
     const std::int64_t n = std::min(most, rows - first);
     const Tensor x = call.x.slice(0, first, first + n);
@@ -98,8 +104,8 @@ void packed_eq_linear_forward(const EqForward& call, Tensor& y) {
     dispatch(y.dtype(), "eq_linear", [&]<class T>(std::type_identity<T>) {
       split<T>(input, x, f);
       multiply(weights, false, n, f, a);
-      merge<T>(output, a, {mutable_data_of<T>(part), data_of<T>(call.b), d, gelu, mutable_data_of<T>(sum)},
-               n * d);
+      merge<SumOf<T>, T>(
+          output, a, {mutable_data_of<T>(part), data_of<T>(call.b), d, gelu, mutable_data_of<T>(sum)}, n * d);
     });
   }
 }
@@ -110,9 +116,16 @@ void packed_eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
   const std::int64_t most = slab_rows(rows, products, c + d, call.x.dtype());
   const GroupMatrix input = constants(call.form.input), output = constants(call.form.output.transposed()),
                     back = constants(call.form.input.transposed());
-  Tensor g = planes_for(products, most, d, call.x), f = planes_for(products, most, c, call.x), weights, sums;
-  if (call.need_x) weights = planes_of(call.form, call.w, call.cache.state());
-  if (call.need_w) sums = planes_for(products, d, c, call.x);
+  const DType dtype = call.x.dtype(), sums_in = sum_dtype(dtype);
+  Tensor g = planes_for(products, most, d, dtype, call.x), a, f, weights, sums;
+  if (call.need_x) {
+    weights = planes_of(call.form, call.w, call.cache.state());
+    a = planes_for(products, most, c, sums_in, call.x);
+  }
+  if (call.need_w) {
+    f = dtype == sums_in && call.need_x ? a : planes_for(products, most, c, dtype, call.x);
+    sums = planes_for(products, d, c, sums_in, call.x);
+  }
   for (std::int64_t first = 0; first < rows; first += most) {
     const std::int64_t n = std::min(most, rows - first);
     const Tensor x = call.x.slice(0, first, first + n), grad = call.grad.slice(0, first, first + n);
@@ -120,20 +133,21 @@ void packed_eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
       split<T>(output, grad, g);
       if (call.need_x) {
         Tensor dx = grads.x.slice(0, first, first + n);
-        multiply(weights, true, n, g, f);
-        merge<T>(back, f, {mutable_data_of<T>(dx)}, n * c);
+        multiply(weights, true, n, g, a);
+        merge<SumOf<T>, T>(back, a, {mutable_data_of<T>(dx)}, n * c);
       }
       if (!call.need_w) return;
       split<T>(input, x, f);
       GemmOptions options;
       options.accumulate = first > 0;
+      options.f32_result = true;
       gemm(g.device(), g.dtype(), {products, d, c, n, n * d, 1, d, n * c, c, 1, d * c, c}, g.raw_data(),
            f.raw_data(), sums.raw_mutable_data(), options);
     });
   }
   if (!call.need_w || rows == 0) return;
-  dispatch(sums.dtype(), "eq_linear", [&]<class T>(std::type_identity<T>) {
-    merge<T>(constants(call.form.weight.transposed()), sums, {mutable_data_of<T>(grads.w)}, d * c);
+  dispatch(grads.w.dtype(), "eq_linear", [&]<class T>(std::type_identity<T>) {
+    merge<SumOf<T>, T>(constants(call.form.weight.transposed()), sums, {mutable_data_of<T>(grads.w)}, d * c);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/types.h"
 #include "tests/kernels/op_test.h"
 
 namespace gyre::kernels {
@@ -34,10 +35,18 @@ inline Tensor on_cuda(const Tensor& x, int view) {
   return cut;
 }
 
-/// Runs the operation on CUDA in f64 and f32, on inputs of several strides, and expects what the CPU makes in
-/// f64 of the same numbers, within `f32_limit` and 1e-12.
-inline void compare(const Operation& operation, const Tensors& inputs, double f32_limit = 3e-6) {
-  for (const DType dtype : {DType::f64, DType::f32}) {
+/// Runs the operation on CUDA in f64, f32, f16 and bf16, on inputs of several strides, and expects what the
+/// CPU makes in f64 of the same numbers, within 1e-12, `f32_limit` and `roundings` of the 16-bit types; with
+/// 0 roundings these are left out.
+inline void compare(const Operation& operation, const Tensors& inputs, double f32_limit = 3e-6,
+                    double roundings = 2) {
+  const auto limit = [&](DType dtype) {
+    if (dtype == DType::f64) return 1e-12;
+    if (dtype == DType::f32) return f32_limit;
+    return f32_limit + roundings * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
+  };
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    if (roundings == 0 && size_of(dtype) == 2) continue;
     const Tensors given = in_type(inputs, dtype);
     const Tensors wanted = operation(in_type(given, DType::f64));
     for (const int view : {0, 1, 2}) {
@@ -53,9 +62,9 @@ inline void compare(const Operation& operation, const Tensors& inputs, double f3
         ASSERT_EQ(got[i].defined(), wanted[i].defined());
         if (!got[i].defined()) continue;
         EXPECT_EQ(got[i].device(), gpu);
-        EXPECT_EQ(got[i].dtype(), is_floating(wanted[i].dtype()) ? dtype : wanted[i].dtype());
+        EXPECT_TRUE(got[i].dtype() == dtype || got[i].dtype() == wide_type(dtype)) << got[i].str();
         ASSERT_EQ(got[i].shape(), wanted[i].shape());
-        expect_values(got[i], wanted[i].to_vector(), dtype == DType::f64 ? 1e-12 : f32_limit);
+        expect_values(got[i], wanted[i].to_vector(), limit(dtype));
       }
     }
   }

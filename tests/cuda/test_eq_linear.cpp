@@ -38,7 +38,7 @@ TEST(CudaEqLinear, EveryGroupAndForm) {
                 return run(group, {backend, products}, x);
               },
               {normal({n, c, order}, 1), normal({d, c, order}, 2), normal({d}, 3), normal({n, d, order}, 4)},
-              3e-5);
+              3e-5, 0);
         }
   }
 }
@@ -50,7 +50,39 @@ TEST(CudaEqLinear, WithoutBiasAndEmpty) {
          {std::array{6, 4, 8}, std::array{0, 4, 8}, std::array{3, 0, 2}, std::array{3, 2, 0}}) {
       SCOPED_TRACE(fmt::format("{}, [{}, {}, {}]", name_of(backend), n, c, d));
       compare([&](const Tensors& x) { return run(group, {backend}, x); },
-              {normal({n, c, 4}, 5), normal({d, c, 4}, 6), Tensor(), normal({n, d, 4}, 7)}, 3e-5);
+              {normal({n, c, 4}, 5), normal({d, c, 4}, 6), Tensor(), normal({n, d, 4}, 7)}, 3e-5, 48);
+    }
+}
+
+double rel_l2(const Tensor& value, const Tensor& reference) {
+  const std::vector<double> a = value.to_vector(), b = reference.to_vector();
+  double difference = 0, magnitude = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    magnitude += b[i] * b[i];
+  }
+  return std::sqrt(difference / magnitude);
+}
+
+TEST(CudaEqLinear, FlashIsAboutAsExactAsNaiveIn16Bits) {
+  const char* const results[]{"y", "dx", "dw"};
+  for (const auto name : Group::names())
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      const Group& group = Group::get(name);
+      const std::int64_t n = 48, c = 40, d = 56, order = group.order();
+      const Tensors given =
+          in_type({normal({n, c, order}, 21), normal({d, c, order}, 22), normal({n, d, order}, 23)}, dtype);
+      Tensors there;
+      for (const Tensor& x : given) there.push_back(x.to(gpu));
+      const auto step = [&](const Tensors& t, EqBackend backend) -> Tensors {
+        const LinearGrads grads = eq_linear_backward(group, t[0], t[1], t[2], true, true, false, {backend});
+        return {eq_linear_forward(group, t[0], t[1], {}, {backend}), grads.x, grads.w};
+      };
+      const Tensors exact = step(in_type(given, DType::f64), EqBackend::naive);
+      const Tensors flash = step(there, EqBackend::flash), naive = step(there, EqBackend::naive);
+      for (std::size_t i = 0; i < exact.size(); ++i)
+        EXPECT_LT(rel_l2(flash[i], exact[i]) / rel_l2(naive[i], exact[i]), 2)
+            << results[i] << ", " << name << ", " << name_of(dtype);
     }
 }
 

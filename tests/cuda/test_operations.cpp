@@ -41,7 +41,7 @@ TEST(CudaElementwise, Unary) {
             const Tensor y = unary(op, x[0]);
             return {y, unary_backward(op, x[0], y, x[1])};
           },
-          {input, normal(shape, 4)});
+          {input, normal(shape, 4)}, 3e-6, 4);
     }
 }
 
@@ -72,6 +72,11 @@ TEST(CudaReduce, SumAndMean) {
   compare([](const Tensors& x) -> Tensors { return {sum_to(x[0], {6, 1})}; }, {normal({3, 6, 40}, 8)}, 1e-5);
 }
 
+TEST(CudaReduce, MeansOfF16DoNotOverflow) {
+  const Tensor x = Tensor::full({3, 1000}, 200, DType::f16, gpu);
+  EXPECT_THAT(mean(x, std::array{1}, false).to_vector(), testing::Each(200));
+}
+
 TEST(CudaReduce, Argmax) {
   const Tensor x = normal({9, 70}, 9);
   for (const int view : {0, 1, 2}) EXPECT_EQ(argmax_rows(on_cuda(x, view)), argmax_rows(x));
@@ -95,8 +100,10 @@ TEST(CudaLayerNorm, ForwardAndBackward) {
     const std::int64_t n = channels * repeat;
     compare(
         [repeat = repeat](const Tensors& x) -> Tensors {
-          const LayerNormResult y = layer_norm_forward(x[0], x[1], x[2], repeat, 1e-6);
-          const LayerNormGrads grads = layer_norm_backward(x[0], x[1], y.mean, y.rstd, x[3], repeat);
+          const DType wide = wide_type(x[0].dtype());
+          const Tensor gain = x[1].to(wide), bias = x[2].to(wide);
+          const LayerNormResult y = layer_norm_forward(x[0], gain, bias, repeat, 1e-6);
+          const LayerNormGrads grads = layer_norm_backward(x[0], gain, y.mean, y.rstd, x[3], repeat);
           return {y.y, y.mean, y.rstd, grads.x, grads.gain, grads.bias};
         },
         {normal({rows, n}, 12, 2), normal({channels}, 13), normal({channels}, 14), normal({rows, n}, 15)},
@@ -111,13 +118,13 @@ TEST(CudaCrossEntropy, ForwardAndBackward) {
           const auto [loss, probabilities] = cross_entropy_forward(x[0], x[1], smoothing);
           return {loss, probabilities, cross_entropy_backward(probabilities, x[1], smoothing, x[2])};
         },
-        {normal({9, 10}, 16, 2), random_index(9, 10, 17), normal({1}, 18)});
+        {normal({9, 10}, 16, 2), random_index(9, 10, 17), normal({1}, 18)}, 3e-6, 0);
   compare(
       [](const Tensors& x) -> Tensors {
         const auto [loss, probabilities] = cross_entropy_soft_forward(x[0], x[1]);
         return {loss, probabilities, cross_entropy_soft_backward(probabilities, x[1], x[2])};
       },
-      {normal({7, 30}, 19, 2), softmax_forward(normal({7, 30}, 20)), normal({1}, 21)});
+      {normal({7, 30}, 19, 2), softmax_forward(normal({7, 30}, 20)), normal({1}, 21)}, 3e-6, 0);
 }
 
 TEST(CudaCrossEntropy, NamesLabelsOutOfRange) {

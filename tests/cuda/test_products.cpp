@@ -72,7 +72,7 @@ TEST(CudaAttention, Windows) {
         },
         {normal({images, length, 3, heads, width}, 10), normal({heads, length, length}, 11),
          random_mask(windows, length), normal({images, length, heads * width}, 12)},
-        2e-5);
+        2e-5, 4);
   }
 }
 

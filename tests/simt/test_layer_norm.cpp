@@ -48,13 +48,14 @@ void check(std::int64_t rows, std::int64_t channels, int repeat, std::size_t off
   SCOPED_TRACE(fmt::format("[{}, {} * {}], offset {}", rows, channels, repeat, offset));
   const std::int64_t n = channels * repeat;
   const auto x = normal_values<T>(rows * n, 1, 2, mean), grad = normal_values<T>(rows * n, 2);
-  const auto gain = normal_values<T>(channels, 3, 1, 1), bias = normal_values<T>(channels, 4);
+  const auto gain = normal_values<S>(channels, 3, 1, 1), bias = normal_values<S>(channels, 4);
   const Values wanted = reference(widened(x), widened(gain), widened(bias), widened(grad),
                                   static_cast<std::size_t>(rows), static_cast<std::size_t>(repeat), 1e-5);
-  Buffer<T> in(x, offset), gains(gain), biases(bias), grads(grad, offset);
+  Buffer<T> in(x, offset), grads(grad, offset);
+  Buffer<S> gains(gain), biases(bias);
   const auto count = static_cast<std::size_t>(rows);
   auto y = Buffer<T>::output(x.size(), offset), dx = Buffer<T>::output(x.size(), offset);
-  auto dgain = Buffer<T>::output(gain.size()), dbias = Buffer<T>::output(gain.size());
+  auto dgain = Buffer<S>::output(gain.size()), dbias = Buffer<S>::output(gain.size());
   auto means = Buffer<S>::output(count), rstd = Buffer<S>::output(count);
   auto workspace = Buffer<S>::output(static_cast<std::size_t>(cuda::layer_norm_workspace(rows, n)));
   const double steps = 32 * std::max(1.0, std::abs(mean));

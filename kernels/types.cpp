@@ -1,0 +1,15 @@
+#include "kernels/types.h"
+
+namespace gyre::kernels {
+
+void require_computable(const Tensor& x, std::string_view what) {
+  const DType dtype = x.dtype();
+  if (dtype == DType::f32 || dtype == DType::f64) return;
+  const bool cuda = x.device().is_cuda();
+  if (cuda && is_floating(dtype)) return;
+  throw DTypeError(fmt::format("{} takes {}f32 or f64, not {}", what, cuda ? "f16, bf16, " : "", dtype));
+}
+
+DType wide_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+}  // namespace gyre::kernels

@@ -49,9 +49,9 @@ class EqPlanes {
 };
 
 /// Y[n,d,t] = Σ_c Σ_s x[n,c,s] · w[d,c,t⁻¹s] + b[d] (Flash EQ-Linear paper, docs/math.md section 2).
-/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64, on CUDA also f16 or
-/// bf16. `cache` may be null. Throws
-/// ShapeError, DTypeError, DeviceError, or ValueError for a product count that the group does not have.
+/// x [N, C, T], w [D, C, T], b [D] or undefined → [N, D, T]; f32 or f64, on CUDA also f16 or bf16. `cache`
+/// may be null. Throws ShapeError, DTypeError, DeviceError, or ValueError for a product count that the group
+/// does not have.
 /// `activation` is applied to the result; `pre_activation`, if given, receives Y as it was before, which the
 /// gradient needs (the result itself without an activation).
 Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,

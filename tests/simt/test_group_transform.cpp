@@ -34,12 +34,13 @@ void check_to_planes(const Matrix& m, std::int64_t count, std::int64_t gap, std:
   expect_close(planes.values(), wanted, 1, steps);
 }
 
-template <class T>
+template <class P, class T>
 void check_from_planes(const Matrix& m, std::int64_t rows, std::int64_t channels, bool with_bias, bool gelu,
                        std::size_t offset) {
   SCOPED_TRACE(fmt::format("{} x {}, bias {}, gelu {}, offset {}", rows, channels, with_bias, gelu, offset));
   const std::int64_t count = rows * channels, plane = count + 8;
-  const auto planes = normal_values<T>(m.cols * plane, 2), bias = normal_values<T>(channels, 3);
+  const auto planes = normal_values<P>(m.cols * plane, 2);
+  const auto bias = normal_values<T>(channels, 3);
   const std::vector<double> values = widened(planes), biases = widened(bias);
   std::vector<double> sums, wanted;
   for (std::int64_t i = 0; i < count; ++i)
@@ -49,13 +50,22 @@ void check_from_planes(const Matrix& m, std::int64_t rows, std::int64_t channels
       sums.push_back(sum);
       wanted.push_back(gelu ? sum * 0.5 * std::erfc(-sum / std::sqrt(2.0)) : sum);
     }
-  Buffer<T> in(planes, offset), added(bias);
+  Buffer<P> in(planes, offset);
+  Buffer<T> added(bias);
   auto y = Buffer<T>::output(wanted.size(), offset), sum = Buffer<T>::output(wanted.size(), offset);
-  cuda::launch_from_planes<T>(
+  cuda::launch_from_planes<P, T>(
       constants(m), count, plane, in.data(),
       {y.data(), with_bias ? added.data() : nullptr, channels, gelu, gelu ? sum.data() : nullptr}, nullptr);
   expect_close(y.values(), wanted, 1, steps);
   if (gelu) expect_close(sum.values(), sums, 1, steps);
+}
+
+template <class P, class T>
+void check_from_all(const BilinearForm& form) {
+  check_from_planes<P, T>(form.output, 5, 8, true, false, 0);
+  check_from_planes<P, T>(form.output, 3, 5, true, true, 0);
+  check_from_planes<P, T>(form.input.transposed(), 2, 16, false, false, 1);
+  check_from_planes<P, T>(form.weight.transposed(), 1, 300, false, true, 0);
 }
 
 template <class F>
@@ -79,10 +89,8 @@ TEST(GroupTransformKernels, MatchTheMatrix) {
           check_to_planes<T>(m, 13, 0, 0);
           check_to_planes<T>(m, 16, 0, 1);
         }
-        check_from_planes<T>(form.output, 5, 8, true, false, 0);
-        check_from_planes<T>(form.output, 3, 5, true, true, 0);
-        check_from_planes<T>(form.input.transposed(), 2, 16, false, false, 1);
-        check_from_planes<T>(form.weight.transposed(), 1, 300, false, true, 0);
+        check_from_all<T, T>(form);
+        if constexpr (sizeof(T) == 2) check_from_all<float, T>(form);
       });
     });
   });

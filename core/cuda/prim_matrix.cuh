@@ -1,10 +1,14 @@
 #pragma once
 
 // Tensor-core products of a warp: d += a b with fragments as the PTX manual's chapter on mma lays them out.
-// With g = lane / 4 and t = lane % 4, a 16-bit register holds two neighbours along k:
-//   a (16 x 16): rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8     b (16 x 8): rows 2t, 2t + 8 of
-//   column g d (16 x 8):  row g at columns 2t, 2t + 1, then row g + 8 tf32: a (16 x 8): rows g, g + 8, g, g +
-//   8 at columns t, t, t + 4, t + 4    b (8 x 8): rows t, t + 4 of column g
+// With g = lane / 4 and t = lane % 4:
+// - 16 bits, two neighbours along k in a register:
+//   a (16 x 16): rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8
+//   b (16 x 8):  rows 2t, 2t + 8 of column g
+// - tf32:
+//   a (16 x 8): rows g, g + 8, g, g + 8 at columns t, t, t + 4, t + 4
+//   b (8 x 8):  rows t, t + 4 of column g
+// - both: d (16 x 8): row g at columns 2t, 2t + 1, then row g + 8 there
 
 #include <cstdint>
 #include <type_traits>

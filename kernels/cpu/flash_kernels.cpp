@@ -45,6 +45,43 @@ struct Blocking {
   }
 };
 
+/// The bias as [⌈D⌉] in the order of the lanes.
+template <int G>
+void load_bias(const FlashProduct& product, float* bias) {
+  for (std::int64_t c = 0; c < product.channels_out; c += vector_lanes) {
+    const auto channel = channel_of_lane<G>(product.channels_out - c);
+    for (int i = 0; i < vector_lanes; ++i) {
+      const std::int64_t at = c + channel[static_cast<std::size_t>(i)];
+      bias[c + i] = product.bias && at < product.channels_out ? product.bias[at] : 0;
+    }
+  }
+}
+
+// Quarter turns to one vector of output channels: the planes of these rows need not leave the registers.
+constexpr int narrow_rows = 6;
+template <class Out>
+constexpr bool may_be_narrow = vector_lanes >= 16 && std::is_same_v<Out, QuarterTransform>;
+
+inline bool is_narrow(const FlashProduct& product) {
+  return product.channels_out <= vector_lanes && product.channels_in <= k_block && !product.gelu;
+}
+
+/// `rows` ≤ narrow_rows rows of y from `row` on; a, a_plane and a_next as in multiply_planes.
+HWY_INLINE void multiply_narrow(const QuarterTransform out, const FlashProduct& product, V bias,
+                                std::int64_t row, std::int64_t rows, const float* a, std::int64_t a_plane,
+                                std::int64_t a_next) {
+  constexpr int G = QuarterTransform::order;
+  const std::int64_t d_count = product.channels_out, y_stride = product.y_stride;
+  float* y = product.y + row * y_stride;
+  multiply_planes<narrow_rows>(product.channels_in, a, a_plane, a_next, product.weights, out.even,
+                               [&](std::int64_t i, const V* p) HWY_ATTR {
+                                 if (i >= rows) return;
+                                 V v[G];
+                                 out.merge(p, bias, v);
+                                 store_channels<G>(v, d_count, y + i * y_stride);
+                               });
+}
+
 /// Multiplies packed rows with all weights and finishes the rows of y.
 template <class Out>
 class Multiplier {
@@ -64,22 +101,15 @@ class Multiplier {
   void use(float* scratch) {
     results_ = scratch;
     bias_ = scratch + product_.products * results_plane_;
-    for (std::int64_t c = 0; c < product_.channels_out; c += vector_lanes) {
-      const auto channel = channel_of_lane<G>(product_.channels_out - c);
-      for (int i = 0; i < vector_lanes; ++i) {
-        const std::int64_t at = c + channel[static_cast<std::size_t>(i)];
-        bias_[c + i] = product_.bias && at < product_.channels_out ? product_.bias[at] : 0;
-      }
-    }
+    load_bias<G>(product_, bias_);
   }
 
   /// Rows [first, first + rows) of y from their planes a, one
   /// [tiles][⌈C/lanes⌉][tile_rows][lanes] at distance `plane` each.
   void operator()(std::int64_t first, std::int64_t rows, const float* a, std::int64_t plane) const {
     const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows, d_count = product_.channels_out;
-    if constexpr (std::is_same_v<Out, QuarterTransform> && vector_lanes >= 16)
-      if (d_count <= vector_lanes && product_.channels_in <= k_block && !product_.gelu)
-        return multiply_narrow(first, rows, a, plane);
+    if constexpr (may_be_narrow<Out>)
+      if (is_narrow(product_)) return multiply_narrow_tiles(first, rows, a, plane);
     for (std::int64_t column = 0; column < d_count; column += block_.columns) {
       const std::int64_t end = std::min(d_count, column + block_.columns);
       for (int p = 0; p < product_.products; ++p)
@@ -97,28 +127,15 @@ class Multiplier {
   float* result(std::int64_t column, std::int64_t at, std::int64_t tile) const {
     return results_ + ((at - column) / panel * block_.tiles + tile) * tile_rows * panel;
   }
-  float* row_of_y(std::int64_t row) const { return product_.y + row * product_.y_stride; }
 
-  /// One vector of output channels: its planes need not leave the registers.
-  void multiply_narrow(std::int64_t first, std::int64_t rows, const float* a, std::int64_t plane) const {
-    const Out out = out_;
-    const std::int64_t c_count = product_.channels_in, d_count = product_.channels_out,
-                       y_stride = product_.y_stride;
-    constexpr int some = tile_rows / 2;
+  void multiply_narrow_tiles(std::int64_t first, std::int64_t rows, const float* a,
+                             std::int64_t plane) const {
+    const std::int64_t a_tile = round_up(product_.channels_in, vector_lanes) * tile_rows;
     const V bias = hn::Load(F32(), bias_);
-    for (std::int64_t row = 0; row < rows; row += some) {
-      const std::int64_t left = rows - row;
-      float* y = row_of_y(first + row);
-      multiply_planes<some>(
-          c_count,
-          a + row / tile_rows * tile_rows * round_up(c_count, vector_lanes) + row % tile_rows * vector_lanes,
-          plane, product_.weights, [&](std::int64_t i, const V* p) HWY_ATTR {
-            if (i >= left) return;
-            V v[G];
-            out.merge(p, bias, v);
-            store_channels<G>(v, d_count, y + i * y_stride);
-          });
-    }
+    for (std::int64_t row = 0; row < rows; row += narrow_rows)
+      multiply_narrow(out_, product_, bias, first + row, std::min<std::int64_t>(narrow_rows, rows - row),
+                      a + row / tile_rows * a_tile + row % tile_rows * vector_lanes, plane,
+                      tile_rows * vector_lanes);
   }
 
   void multiply_panel(std::int64_t rows, int p, std::int64_t column, std::int64_t at, std::int64_t columns,
@@ -181,12 +198,38 @@ void pack_tiles(const In& in, std::int64_t channels, const float* x, std::int64_
   const std::int64_t stride = channels * In::order, padded = round_up(channels, vector_lanes);
   for (std::int64_t row = 0; row < rows; row += tile_rows)
     pack_rows(in, channels, x + row * stride, stride, std::min<std::int64_t>(tile_rows, rows - row),
-              tile_rows, a + row * padded, plane);
+              tile_rows, a + row * padded, plane, tile_rows * vector_lanes);
+}
+
+/// multiply_rows for a narrow product. A tile is packed before the products of the last one, so that the
+/// processor works on both at once: products wait for loads, packing for shuffles and stores.
+template <class In, class Out>
+void multiply_narrow_rows(const In& in, const Out& out, const FlashProduct& product, std::int64_t first,
+                          std::int64_t last) {
+  constexpr std::int64_t plane = narrow_rows * vector_lanes, next = 5 * plane;
+  const std::int64_t c_count = product.channels_in, stride = c_count * In::order;
+  const std::int64_t tile = round_up(c_count, vector_lanes) / vector_lanes * next;
+  const ScratchBuffer<float> scratch(2 * tile + vector_lanes);
+  float *a = scratch.data(), *other = a + tile, *bias = other + tile;
+  load_bias<Out::order>(product, bias);
+  const auto rows_at = [&](std::int64_t row) { return std::min<std::int64_t>(narrow_rows, last - row); };
+  const auto pack = [&](std::int64_t row, float* to) {
+    pack_rows(in, c_count, product.x + row * stride, stride, rows_at(row), narrow_rows, to, plane, next);
+  };
+  pack(first, a);
+  for (std::int64_t row = first; row < last; row += narrow_rows) {
+    if (row + narrow_rows < last) pack(row + narrow_rows, other);
+    multiply_narrow(out, product, hn::Load(F32(), bias), row, rows_at(row), a, plane, next);
+    std::swap(a, other);
+  }
 }
 
 template <class In, class Out>
 void multiply_rows(const In& in, const Out& out, const FlashProduct& product, std::int64_t first,
                    std::int64_t last) {
+  if (first >= last) return;
+  if constexpr (may_be_narrow<Out>)
+    if (is_narrow(product)) return multiply_narrow_rows(in, out, product, first, last);
   Multiplier<Out> multiplier(out, product);
   const std::int64_t plane = multiplier.rows() * round_up(product.channels_in, vector_lanes);
   const ScratchBuffer<float> scratch(product.products * plane + multiplier.scratch_floats());
@@ -263,10 +306,10 @@ void reduce_all(const In& in, const Out& out, const FlashReduction& r, const Fla
       pack_tiles(out, r.channels_out, dy, rows, g, g_plane);
       (*multiplier)(row, rows, g, g_plane);
     } else {
-      pack_rows(out, r.channels_out, dy, r.dy_stride, rows, rows, g, g_plane);
+      pack_rows(out, r.channels_out, dy, r.dy_stride, rows, rows, g, g_plane, rows * vector_lanes);
     }
     sum_rows(rows, g + r.sum_plane * g_plane, height, padded_d, bias);
-    pack_rows(in, r.channels_in, r.x + row * x_stride, x_stride, rows, rows, f, f_plane);
+    pack_rows(in, r.channels_in, r.x + row * x_stride, x_stride, rows, rows, f, f_plane, rows * vector_lanes);
     reduce_planes(r.products, rows, f, f_plane, rows, g, g_plane, height, padded_c, padded_d, sums);
   }
 }

@@ -81,12 +81,11 @@ struct QuarterTransform {
     v[2] = hn::Sub(u, a1);
     v[3] = hn::Add(w, a3);
   }
-  /// The same from registers.
+  /// The same from registers, the plane of e before that of o.
   HWY_INLINE void merge(const V* p, V start, V* v) const {
     const F32 d;
     const V p0 = hn::Add(start, p[0]);
-    const V a1 = hn::MulAdd(hn::Set(d, sign), even == 3 ? p[3] : p[4], p[2]);
-    const V a3 = hn::Add(p[2], even == 3 ? p[4] : p[3]);
+    const V a1 = hn::MulAdd(hn::Set(d, sign), p[3], p[2]), a3 = hn::Add(p[2], p[4]);
     const V u = hn::Add(p0, p[1]), w = hn::Sub(p0, p[1]);
     v[0] = hn::Add(u, a1);
     v[1] = hn::Sub(w, a3);
@@ -190,21 +189,23 @@ std::array<int, vector_lanes> channel_of_lane(std::int64_t count) {
   return channels;
 }
 
-/// Planes of `rows` ≤ height rows of x, `stride` floats apart, as [⌈C/lanes⌉][height][lanes] at
-/// distance `plane`, zeros beyond C and beyond `rows`.
+/// Planes of `rows` ≤ height rows of x, `stride` floats apart, as [height][lanes] for every vector of
+/// channels, at distance `next`, and every plane, at distance `plane`: zeros beyond C and beyond `rows`.
 template <class In>
 void pack_rows(const In in, std::int64_t channels, const float* x, std::int64_t stride, std::int64_t rows,
-               std::int64_t height, float* a, std::int64_t plane) {
+               std::int64_t height, float* a, std::int64_t plane, std::int64_t next) {
   constexpr int G = In::order;
   V v[G];
-  for (std::int64_t i = 0; i < rows; ++i, x += stride, a += vector_lanes)
-    for (std::int64_t c = 0; c < channels; c += vector_lanes) {
+  for (std::int64_t i = 0; i < rows; ++i, x += stride, a += vector_lanes) {
+    float* to = a;
+    for (std::int64_t c = 0; c < channels; c += vector_lanes, to += next) {
       load_channels<G>(x + c * G, channels - c, v);
-      in.split(v, a + c * height, plane);
+      in.split(v, to, plane);
     }
+  }
   for (int t = 0; t < G; ++t) v[t] = hn::Zero(F32());
   for (std::int64_t i = rows; i < height; ++i, a += vector_lanes)
-    for (std::int64_t c = 0; c < channels; c += vector_lanes) in.split(v, a + c * height, plane);
+    for (std::int64_t c = 0; c * vector_lanes < channels; ++c) in.split(v, a + c * next, plane);
 }
 
 /// out [Rows, Vectors·lanes] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes],
@@ -241,10 +242,12 @@ HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b
   }
 }
 
-/// All five planes of Rows rows in registers, for one vector of output channels: finish(row, planes).
+/// All five planes of Rows rows in registers, for one vector of output channels: finish(row, planes), with
+/// plane `even` before the last one. a as from pack_rows, planes at distance a_plane, vectors of channels at
+/// a_next.
 template <int Rows, class Finish>
-HWY_INLINE void multiply_planes(std::int64_t count, const float* a, std::int64_t a_plane, const float* b,
-                                const Finish& finish) {
+HWY_INLINE void multiply_planes(std::int64_t count, const float* a, std::int64_t a_plane, std::int64_t a_next,
+                                const float* b, int even, const Finish& finish) {
   constexpr int P = 5;
   const F32 d;
   const std::int64_t b_plane = count * panel;
@@ -253,22 +256,22 @@ HWY_INLINE void multiply_planes(std::int64_t count, const float* a, std::int64_t
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) sums[i][p] = hn::Zero(d);
-  const float *a0 = a, *a1 = a0 + a_plane, *a2 = a1 + a_plane, *a3 = a2 + a_plane, *a4 = a3 + a_plane;
-  const float* b3 = b + 3 * b_plane;
+  const float *a3 = a + even * a_plane, *a4 = a + (7 - even) * a_plane;
+  const float *b3 = b + even * b_plane, *b4 = b + (7 - even) * b_plane;
   const auto step = [&](const float* from, const float* weights, int p) HWY_ATTR {
     const V w = hn::Load(d, weights);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) sums[i][p] = hn::MulAdd(hn::Set(d, from[i * vector_lanes]), w, sums[i][p]);
   };
-  const auto skip = [](const float*& p) { p += (tile_rows - 1) * vector_lanes; };
-  for (std::int64_t k = 0; k < count; k += vector_lanes, skip(a0), skip(a1), skip(a2), skip(a3), skip(a4))
+  const std::int64_t skip = a_next - vector_lanes;
+  for (std::int64_t k = 0; k < count; k += vector_lanes, a += skip, a3 += skip, a4 += skip)
     for (const float* end = b + HWY_MIN(count - k, vector_lanes) * panel; b != end;
-         b += panel, b3 += panel, ++a0, ++a1, ++a2, ++a3, ++a4) {
-      step(a0, b, 0);
-      step(a1, b + b_plane, 1);
-      step(a2, b + 2 * b_plane, 2);
+         b += panel, b3 += panel, b4 += panel, ++a, ++a3, ++a4) {
+      step(a, b, 0);
+      step(a + a_plane, b + b_plane, 1);
+      step(a + 2 * a_plane, b + 2 * b_plane, 2);
       step(a3, b3, 3);
-      step(a4, b3 + b_plane, 4);
+      step(a4, b4, 4);
     }
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) finish(i, sums[i]);

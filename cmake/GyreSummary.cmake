@@ -1,7 +1,8 @@
 # What was found, and from where.
 function(gyre_where target result)
   set(where "")
-  foreach(property INTERFACE_LINK_LIBRARIES IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION_RELWITHDEBINFO INTERFACE_INCLUDE_DIRECTORIES)
+  foreach(property IMPORTED_LOCATION IMPORTED_LOCATION_NONE IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION_RELWITHDEBINFO
+           INTERFACE_LINK_LIBRARIES INTERFACE_INCLUDE_DIRECTORIES)
     get_target_property(value ${target} ${property})
     if(value)
       list(GET value 0 where)
@@ -26,7 +27,7 @@ endif()
 foreach(pair "oneDNN|gyre_dnnl|${GyreDNNL_VERSION}" "Highway|hwy::hwy|${hwy_VERSION}" "Eigen|Eigen3::Eigen|${Eigen3_VERSION}"
              "fmt|fmt::fmt|${fmt_VERSION}" "JSON|nlohmann_json::nlohmann_json|${nlohmann_json_VERSION}"
              "yaml-cpp|yaml-cpp|${yaml-cpp_VERSION}" "CLI11|CLI11::CLI11|${CLI11_VERSION}" "zlib|ZLIB::ZLIB|${ZLIB_VERSION}"
-             "libjpeg|JPEG::JPEG|${JPEG_VERSION}")
+             "libjpeg|JPEG::JPEG|${JPEG_VERSION}" "libpng|PNG::PNG|${PNG_VERSION_STRING}")
   string(REPLACE "|" ";" parts "${pair}")
   list(GET parts 0 label)
   list(GET parts 1 target)
@@ -39,7 +40,7 @@ foreach(pair "oneDNN|gyre_dnnl|${GyreDNNL_VERSION}" "Highway|hwy::hwy|${hwy_VERS
   gyre_line("${label}" "${version}  ${where}")
 endforeach()
 if(TARGET gyre_opencv)
-  gyre_line("OpenCV" "${GyreOpenCV_imgcodecs_LIBRARY}")
+  gyre_line("OpenCV" "${GyreOpenCV_core_LIBRARY}")
 endif()
 if(GYRE_CUDA_FORM STREQUAL "nvidia")
   list(JOIN CMAKE_CUDA_ARCHITECTURES " " architectures)

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 build="g++ cmake ninja-build libdnnl-dev libhwy-dev libeigen3-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev
-       libcli11-dev zlib1g-dev libjpeg62-turbo-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev"
+       libcli11-dev zlib1g-dev libjpeg62-turbo-dev libpng-dev libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev"
 test="libgtest-dev libgmock-dev libboost-context-dev ccache"
 data="dataset-fashion-mnist"
 cross="g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64

@@ -43,6 +43,10 @@ std::string describe(Device device) {
   return reason.empty() || reason == "built without CUDA" ? "cpu" : fmt::format("cpu (CUDA: {})", reason);
 }
 
+void synchronize(Device device) {
+  if (device.is_cuda()) cuda::synchronize(device.index);
+}
+
 std::string cuda_unavailable_reason() { return cuda::unavailable_reason(); }
 
 }  // namespace gyre

@@ -31,6 +31,8 @@ std::string cuda_unavailable_reason();
 /// For people: "cuda:0, NVIDIA H200, 150.1 GB"; "cpu", with the reason in brackets where a build with CUDA
 /// finds no device.
 std::string describe(Device device);
+/// Waits for all work given to the device, and throws what it failed with; at once for the CPU.
+void synchronize(Device device);
 
 }  // namespace gyre
 

@@ -32,6 +32,12 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// Too little memory on a device; nothing was changed.
+class OutOfMemoryError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// A value outside its documented range, in code or configuration.
 class ValueError : public Error {
  public:

@@ -39,7 +39,7 @@ void synchronize(int index);
 void synchronize(void* stream);
 
 /// Memory from the device's pool, ready for what `stream` runs next; nullptr for 0 bytes. The pool keeps what
-/// is freed. Throws DeviceError with the bytes wanted, in use and free where the device has too little.
+/// is freed. Throws OutOfMemoryError with the bytes wanted, in use and free where the device has too little.
 void* allocate(std::size_t bytes, int index, void* stream);
 /// Free after the work given to the compute stream so far, which must come after all other use.
 void deallocate(void* data, std::size_t bytes, int index) noexcept;

@@ -239,8 +239,9 @@ void* allocate(std::size_t bytes, int index, void* stream) {
     cudaGetLastError();
     std::size_t free = 0, total = 0;
     GYRE_CHECK(cudaMemGetInfo(&free, &total));
-    throw DeviceError(fmt::format("cannot allocate {} bytes on cuda:{}: {} bytes in use, {} of {} bytes free",
-                                  bytes, index, device.stats().active, free, total));
+    throw OutOfMemoryError(
+        fmt::format("cannot allocate {} bytes on cuda:{}: {} bytes in use, {} of {} bytes free", bytes, index,
+                    device.stats().active, free, total));
   }
   check(error, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
   device.count(bytes);

@@ -70,8 +70,9 @@ void* allocate(std::size_t bytes, int index, void*) {
     return data;
   } catch (const Error&) {
     const MemoryStats stats = at.pool.stats();
-    throw DeviceError(fmt::format("cannot allocate {} bytes on cuda:{}: {} bytes in use, {} of {} bytes free",
-                                  bytes, index, stats.active, device_memory - stats.active, device_memory));
+    throw OutOfMemoryError(
+        fmt::format("cannot allocate {} bytes on cuda:{}: {} bytes in use, {} of {} bytes free", bytes, index,
+                    stats.active, device_memory - stats.active, device_memory));
   }
 }
 

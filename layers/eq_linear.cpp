@@ -17,8 +17,9 @@ EqProduct::EqProduct(const Group& group, std::int64_t channels_in, std::int64_t 
 
 void EqProduct::set_backend(kernels::EqBackend backend) { options_.backend = backend; }
 
-std::string EqProduct::kernel_name(DType dtype, std::int64_t rows) const {
-  return kernels::eq_linear_kernel(*group_, options_, dtype, rows, channels_in_, channels_out_);
+std::string EqProduct::kernel_name(DType dtype, std::int64_t rows, Device device) const {
+  return kernels::eq_linear_kernel(*group_, options_, dtype, rows, channels_in_, channels_out_,
+                                   kernels::EqDirection::forward, device);
 }
 
 int EqProduct::rebuilds() const { return planes_->rebuilds(); }

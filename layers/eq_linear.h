@@ -23,7 +23,7 @@ class EqProduct {
   /// Weights stay as they are; only the planes are built anew.
   void set_backend(kernels::EqBackend backend);
   /// Name of the kernel that runs for `rows` rows (batch × tokens).
-  std::string kernel_name(DType dtype, std::int64_t rows) const;
+  std::string kernel_name(DType dtype, std::int64_t rows, Device device = {}) const;
   /// How often planes were built from the weight so far.
   int rebuilds() const;
 

@@ -99,7 +99,7 @@ void Module::load_state(const TensorMap& state) {
 
   for (const auto& [name, parameter] : parameters()) {
     Tensor data = parameter->variable.data();  // shares the storage
-    data.copy_(state.at(name));
+    data.copy_(state.at(name).to(data.device()));
   }
 }
 

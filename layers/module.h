@@ -63,8 +63,8 @@ class Module {
 
   /// Data of all parameters by name: views, not copies.
   TensorMap state();
-  /// Copies `state` in, converting its type. Throws Error naming the first missing, unknown or misshapen
-  /// tensor before anything is changed.
+  /// Copies `state` in from any device, converting its type. Throws Error naming the first missing, unknown
+  /// or misshapen tensor before anything is changed.
   void load_state(const TensorMap& state);
 
  protected:

@@ -12,13 +12,15 @@ void Model::set_backend(kernels::EqBackend backend) {
   config_.backend = kernels::name_of(backend);
 }
 
+Device Model::device() { return parameters().front().parameter->variable.device(); }
+
 std::vector<std::string> Model::kernel_names(std::int64_t batch) {
   const DType dtype = parameters().front().parameter->variable.dtype();
   std::vector<std::string> names;
   for (const auto& [name, module] : modules()) {
     const auto* layer = dynamic_cast<EqProduct*>(module);
     if (!layer) continue;
-    std::string kernel = layer->kernel_name(dtype, batch * tokens_of(config_));
+    std::string kernel = layer->kernel_name(dtype, batch * tokens_of(config_), device());
     if (std::find(names.begin(), names.end(), kernel) == names.end()) names.push_back(std::move(kernel));
   }
   return names;

@@ -18,9 +18,12 @@ class Model : public Module {
   explicit Model(ModelConfig config) : config_(std::move(config)) {}
 
   const ModelConfig& config() const { return config_; }
+  /// Of its parameters.
+  Device device();
   /// For every EQ-Linear layer, and in config(); weights stay as they are.
   void set_backend(kernels::EqBackend backend);
-  /// Distinct names of the kernels that EQ-Linear layers run for a batch of this size, in order of first use.
+  /// Distinct names of the kernels that EQ-Linear layers run for a batch of this size on device(), in
+  /// order of first use.
   std::vector<std::string> kernel_names(std::int64_t batch = 64);
 
  private:

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "data/loader.h"
+#include "data/device_loader.h"
 #include "train/evaluate.h"
 #include "train/step.h"
 
@@ -22,12 +22,12 @@ double now() {
 
 }  // namespace
 
-Pace measure_pace(const Config& config, const DataSplits& splits) {
+Pace measure_pace(const Config& config, const DataSplits& splits, Device device) {
   const double start = now();
-  Learner learner(config);
-  Loader loader(splits.train, Pipeline(splits.preprocessing, config.data.augment),
-                training_sampler(config, *splits.train), config.train.seed, config.data.workers,
-                config.data.prefetch);
+  Learner learner(config, device);
+  DeviceLoader loader(splits.train, Pipeline(splits.preprocessing, config.data.augment),
+                      training_sampler(config, *splits.train), config.train.seed, config.data.workers,
+                      config.data.prefetch, device);
   std::int64_t epoch = 0;
   loader.start_epoch(epoch);
   const auto update = [&] {
@@ -40,12 +40,14 @@ Pace measure_pace(const Config& config, const DataSplits& splits) {
   };
   for (std::int64_t i = 0; i < warm_up_updates; ++i) update();
   Pace pace;
+  synchronize(device);
   const double measured = now();
   std::int64_t updates = 0;
   while (updates < warm_up_updates || now() - measured < measured_seconds) {
     update();
     ++updates;
   }
+  synchronize(device);
   pace.update = (now() - measured) / static_cast<double>(updates);
 
   const auto sample = take_first(splits.test, eval_samples);

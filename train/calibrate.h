@@ -15,8 +15,8 @@ struct Pace {
   double spent = 0;       ///< the measurement itself
 };
 
-/// Times a throwaway model for a few seconds; the run itself is not touched.
-Pace measure_pace(const Config& config, const DataSplits& splits);
+/// Times a throwaway model on `device` for a few seconds; the run itself is not touched.
+Pace measure_pace(const Config& config, const DataSplits& splits, Device device = {});
 
 /// Updates that fit `budget` seconds: evaluation every `eval_every` epochs of `steps` updates, the final
 /// test, the measurement and a reserve of 7 % included. Throws ConfigError if not one fits.

@@ -192,7 +192,7 @@ fs::path find_checkpoint(const fs::path& path) {
                               (places[0] / manifest_name).string(), places[1].string(), places[2].string()));
 }
 
-std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::string& weights) {
+std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::string& weights, Device device) {
   require<ValueError>(weights == "ema" || weights == "raw", "weights '{}': expected ema or raw", weights);
   const bool averaged = weights == "ema" && !checkpoint.ema.empty();
   auto model = make_model(checkpoint.config.model, checkpoint.config.train.seed);
@@ -203,6 +203,7 @@ std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::strin
     throw FileError(
         fmt::format("{}: {}", (checkpoint.path / (averaged ? ema_name : model_name)).string(), error.what()));
   }
+  model->to(device);
   return model;
 }
 

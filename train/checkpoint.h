@@ -68,9 +68,10 @@ void verify_checkpoint(const std::filesystem::path& path);
 /// `last`), or a model.safetensors inside one. FileError listing what was looked for.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-/// Builds the checkpoint's model with its raw or averaged weights. `weights`: "ema" (falls back to raw if
-/// there is none) or "raw"; throws ValueError for any other text.
-std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::string& weights = "ema");
+/// Builds the checkpoint's model on `device` with its raw or averaged weights. `weights`: "ema" (falls back
+/// to raw if there is none) or "raw"; throws ValueError for any other text.
+std::unique_ptr<Model> load_model(const Checkpoint& checkpoint, const std::string& weights = "ema",
+                                  Device device = {});
 
 /// The checkpoints of one run: `<run>/checkpoints/update-00001234`, links `last` and `best`.
 class CheckpointStore {

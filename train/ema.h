@@ -21,7 +21,8 @@ class Ema {
   std::int64_t updates() const { return updates_; }
   /// Averages by parameter name, also while swapped: views, not copies.
   TensorMap state() const;
-  /// Throws Error naming the first missing, unknown or misshapen tensor before anything is changed.
+  /// Copies `state` in from any device. Throws Error naming the first missing, unknown or misshapen tensor
+  /// before anything is changed.
   void load_state(const TensorMap& state, std::int64_t updates);
   /// Exchanges the storages of module and averages: averaged weights in the module until the next swap.
   void swap();

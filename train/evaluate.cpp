@@ -7,7 +7,7 @@
 
 #include "autograd/ops/loss.h"
 #include "core/group_action.h"
-#include "data/loader.h"
+#include "data/device_loader.h"
 #include "data/splits.h"
 #include "train/checkpoint.h"
 #include "train/terminal.h"
@@ -20,11 +20,10 @@ struct Tally {
   std::int64_t samples = 0, right1 = 0, right5 = 0;
   double loss = 0;
 
-  /// logits f32 [B, K], labels i64 [B]
+  /// logits f32 [B, K], labels i64 [B], both on the CPU
   void add(const Tensor& logits, const Tensor& labels) {
     const std::int64_t rows = logits.size(0), classes = logits.size(1);
-    const Tensor dense = logits.contiguous();
-    const float* row = dense.data<float>();
+    const float* row = logits.data<float>();
     const std::int64_t* label = labels.data<std::int64_t>();
     for (std::int64_t i = 0; i < rows; ++i, row += classes) {
       const float own = row[label[i]];
@@ -62,12 +61,19 @@ class EvaluationScope {
   bool was_training_;
 };
 
-/// Calls f(batch) for every batch of the dataset in order, in evaluation mode and without gradients.
+/// Logits f32 [B, K] of images on the model's device, on the CPU.
+Tensor logits_of(Model& model, const Tensor& images) {
+  return model.forward(Variable(images)).data().to(Device::cpu()).contiguous();
+}
+
+/// Calls f(batch) for every batch of the dataset in order, on the model's device, in evaluation mode and
+/// without gradients.
 void for_each_batch(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                     std::int64_t batch_size, int workers, const std::string& label,
                     const std::function<void(const Batch&)>& f) {
   const Sampler sampler(dataset->size(), std::min(batch_size, dataset->size()), 0, 0, 1, false, false);
-  Loader loader(dataset, Pipeline(preprocessing), sampler, 0, workers);
+  constexpr int prefetch = 4;
+  DeviceLoader loader(dataset, Pipeline(preprocessing), sampler, 0, workers, prefetch, model.device());
   loader.start_epoch(0);
   ProgressLine progress(stderr, !label.empty());
   const NoGrad no_grad;
@@ -130,7 +136,7 @@ Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Pr
   Tally tally;
   for_each_batch(
       model, std::move(dataset), preprocessing, batch_size, workers, label,
-      [&](const Batch& batch) { tally.add(model.forward(Variable(batch.images)).data(), batch.labels); });
+      [&](const Batch& batch) { tally.add(logits_of(model, batch.images), batch.labels.to(Device::cpu())); });
   return tally.accuracy();
 }
 
@@ -138,7 +144,7 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   EvalResult result;
   result.checkpoint = find_checkpoint(options.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(result.checkpoint, CheckpointParts::weights);
-  const std::unique_ptr<Model> model = load_model(checkpoint, options.weights);
+  const std::unique_ptr<Model> model = load_model(checkpoint, options.weights, options.device);
   if (options.backend) model->set_backend(*options.backend);
 
   DataConfig data = checkpoint.config.data;
@@ -163,13 +169,17 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   double largest_logit = 0;
   for_each_batch(*model, dataset, checkpoint.preprocessing, options.batch_size, options.workers,
                  options.progress ? "eval" : "", [&](const Batch& batch) {
+                   const Tensor labels = batch.labels.to(Device::cpu());
+                   // Images turn on the CPU.
+                   const Tensor source = views > 1 ? batch.images.to(Device::cpu()) : Tensor();
                    Tensor upright;
                    for (int turn = 0; turn < views; ++turn) {
-                     const Tensor images =
-                         turn == 0 ? batch.images : act_on_image(turns, turn, batch.images).contiguous();
-                     const Tensor logits = model->forward(Variable(images)).data().contiguous();
+                     const Tensor images = turn == 0
+                                               ? batch.images
+                                               : act_on_image(turns, turn, source).to(batch.images.device());
+                     const Tensor logits = logits_of(*model, images);
                      const auto i = static_cast<std::size_t>(turn);
-                     tallies[i].add(logits, batch.labels);
+                     tallies[i].add(logits, labels);
                      if (turn == 0) {
                        upright = logits;
                        largest_logit = std::max(largest_logit, largest_magnitude(logits));

@@ -38,6 +38,7 @@ struct EvalOptions {
   std::optional<kernels::EqBackend> backend;  ///< overrides the checkpoint's
   std::int64_t batch_size = 250;
   int workers = 2;
+  Device device;
   bool rotations = false;  ///< also at 90°, 180° and 270°
   bool mirrors = false;    ///< with rotations: also of mirrored images
   bool progress = true;    ///< line on the terminal
@@ -55,8 +56,8 @@ struct EvalResult {
   std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for, then mirrored
 };
 
-/// Accuracy of a model in evaluation mode on a whole dataset; restores its mode. `label` names the progress
-/// line (empty: none).
+/// Accuracy of a model in evaluation mode on a whole dataset, on the model's device; restores its mode.
+/// `label` names the progress line (empty: none).
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label = "");
 

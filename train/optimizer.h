@@ -41,8 +41,8 @@ class Optimizer {
 
   /// Moments as "<slot>.<parameter>" and the update count as "updates" (i64 [1]): views, not copies.
   TensorMap state() const;
-  /// Copies `state` in. Throws Error naming the first missing, unknown or misshapen tensor before anything is
-  /// changed.
+  /// Copies `state` in from any device. Throws Error naming the first missing, unknown or misshapen tensor
+  /// before anything is changed.
   void load_state(const TensorMap& state);
 
  protected:

@@ -61,7 +61,7 @@ std::vector<Prediction> predict(const PredictOptions& options) {
                       "predict: top {} and batch size {} must be positive", options.top, options.batch_size);
   const Checkpoint checkpoint =
       read_checkpoint(find_checkpoint(options.checkpoint), CheckpointParts::weights);
-  const auto model = load_model(checkpoint, options.weights);
+  const auto model = load_model(checkpoint, options.weights, options.device);
   if (options.backend) model->set_backend(*options.backend);
   model->eval();
   const NoGrad no_grad;
@@ -73,7 +73,8 @@ std::vector<Prediction> predict(const PredictOptions& options) {
     rest = rest.subspan(part.size());
     const std::vector<Tensor> pictures = load_pictures(part, checkpoint.preprocessing);
     if (pictures.empty()) continue;
-    const Tensor probabilities = kernels::softmax_forward((*model)(Variable(stack(pictures))).data());
+    const Variable logits = (*model)(Variable(stack(pictures).to(options.device)));
+    const Tensor probabilities = kernels::softmax_forward(logits.data()).to(Device::cpu());
     std::int64_t row = 0;
     for (Prediction& prediction : part) {
       if (!prediction.error.empty()) continue;

@@ -17,6 +17,7 @@ struct PredictOptions {
   std::optional<kernels::EqBackend> backend;  ///< overrides the checkpoint's
   std::int64_t top = 5;                       ///< classes per picture, at most all
   std::int64_t batch_size = 64;
+  Device device;
 };
 
 struct ClassProbability {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/loss.h"
@@ -12,9 +14,10 @@
 
 namespace gyre {
 
-Learner::Learner(const Config& config, const std::function<void(Model&)>& prepare)
+Learner::Learner(const Config& config, Device device, const std::function<void(Model&)>& prepare)
     : config_(config.train), model_(make_model(config.model, config.train.seed)) {
   if (prepare) prepare(*model_);
+  model_->to(device);
   freeze_parameters(*model_, config.finetune.freeze);
   scale_rates(*model_, config.finetune.layer_decay);
   optimizer_ = make_optimizer(*model_, config.optimizer, config.train.clip_norm);
@@ -23,7 +26,7 @@ Learner::Learner(const Config& config, const std::function<void(Model&)>& prepar
 
 double Learner::gradients(const Batch& batch, std::int64_t epoch) {
   const std::int64_t size = batch.size(), parts = std::min(config_.accumulation, size);
-  double loss = 0;
+  std::vector<std::pair<double, Tensor>> losses;
   model_->train();
   optimizer_->zero_grad();
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -35,9 +38,12 @@ double Learner::gradients(const Batch& batch, std::int64_t epoch) {
     const Variable mean = cross_entropy(logits, batch.labels.slice(0, first, last), config_.label_smoothing);
     // Weighted by samples, so that micro-batches of unequal size add up to the mean over the batch.
     const double share = static_cast<double>(last - first) / static_cast<double>(size);
-    loss += share * mean.data().item();
+    losses.emplace_back(share, mean.data());
     (parts == 1 ? mean : affine(mean, share, 0)).backward();
   }
+  // Read back when all work is on its way.
+  double loss = 0;
+  for (const auto& [share, mean] : losses) loss += share * mean.item();
   return loss;
 }
 

@@ -22,10 +22,13 @@ struct StepOutcome {
 /// Model, optimiser and averages of a run, and the arithmetic of one update.
 class Learner {
  public:
-  /// `config` is effective: the model section fits the data. `prepare` may exchange the initial weights.
-  explicit Learner(const Config& config, const std::function<void(Model&)>& prepare = {});
+  /// `config` is effective: the model section fits the data. The model is initialised on the CPU, where
+  /// `prepare` may exchange its weights, then lives on `device` with moments and averages: the same numbers
+  /// everywhere.
+  explicit Learner(const Config& config, Device device = {}, const std::function<void(Model&)>& prepare = {});
 
-  /// Forward and backward over the micro-batches of `batch`, then one optimiser and EMA update with `rate`.
+  /// Forward and backward over the micro-batches of `batch`, which lies on the learner's device, then one
+  /// optimiser and EMA update with `rate`.
   StepOutcome step(const Batch& batch, std::int64_t epoch, double rate);
   /// Loss and gradients alone.
   double gradients(const Batch& batch, std::int64_t epoch);

@@ -24,7 +24,7 @@ std::int64_t parameter_bytes(Learner& learner) {
 }
 
 /// Turns epochs or the time budget into updates, once; later runs read the number.
-void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
+void settle_updates(Config& config, const DataSplits& splits, Device device, bool quiet) {
   const Sampler sampler = training_sampler(config, *splits.train);
   if (config.train.updates > 0) return;
   if (config.train.time_budget.empty()) {
@@ -36,7 +36,7 @@ void settle_updates(Config& config, const DataSplits& splits, bool quiet) {
     fmt::print("calibration: measuring the speed of this machine\n");
     std::fflush(stdout);
   }
-  const Pace pace = measure_pace(config, splits);
+  const Pace pace = measure_pace(config, splits, device);
   config.train.updates = updates_in(budget, pace, sampler.batches(), config.train.eval_every);
   if (!quiet)
     fmt::print("calibration: {:.2f} ms per update, {:.2f} s per evaluation: {} updates in {}\n",
@@ -140,8 +140,6 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
-  require<DeviceError>(options.device.is_cpu(), "training runs on the CPU only, not on {}",
-                       options.device.str());
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
   if (options.resume)
@@ -168,7 +166,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
       return result;
     }
   }
-  settle_updates(config, splits, options.json);
+  settle_updates(config, splits, options.device, options.json);
 
   Transfer transfer;
   std::function<void(Model&)> prepare;

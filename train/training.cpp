@@ -26,10 +26,10 @@ Training::Training(const Config& config, const DataSplits& splits, const TrainOp
     : config_(config),
       splits_(splits),
       options_(options),
-      learner_(config, prepare),
+      learner_(config, options.device, prepare),
       loader_(splits.train, Pipeline(splits.preprocessing, config.data.augment),
               training_sampler(config, *splits.train), config.train.seed, config.data.workers,
-              config.data.prefetch),
+              config.data.prefetch, options.device),
       progress_(stderr, !options.json) {}
 
 void Training::load(const Checkpoint& checkpoint) {
@@ -252,7 +252,7 @@ void Training::save(RunDirectory& run, bool best) {
 
 void Training::finish(RunDirectory& run, TrainResult& result) {
   const Checkpoint best = read_checkpoint(run.path() / "checkpoints" / "best", CheckpointParts::weights);
-  const std::unique_ptr<Model> model = load_model(best);
+  const std::unique_ptr<Model> model = load_model(best, "ema", options_.device);
   const Accuracy accuracy =
       evaluate(*model, splits_.test, splits_.preprocessing, evaluation_batch, config_.data.workers);
   result.test_top1 = accuracy.top1;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "data/device_loader.h"
 #include "data/splits.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
@@ -46,7 +47,7 @@ class Training {
   DataSplits splits_;
   TrainOptions options_;
   Learner learner_;
-  Loader loader_;
+  DeviceLoader loader_;
   TrainingState state_;
   ProgressLine progress_;
 

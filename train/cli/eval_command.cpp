@@ -54,7 +54,7 @@ void print_text(const EvalResult& result) {
 }
 
 int run(Options& options) {
-  prepare_cpu(options.common, 0, false, "eval");
+  options.eval.device = prepare_machine(options.common, 0, false);
   if (options.eval.mirrors && !options.eval.rotations) throw UsageError("--mirrors needs --rotations");
   options.eval.checkpoint = options.checkpoint;
   options.eval.progress = !options.common.json;

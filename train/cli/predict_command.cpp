@@ -59,7 +59,7 @@ bool print_errors(const std::vector<Prediction>& predictions) {
 }
 
 int run(Options& options) {
-  prepare_cpu(options.common, 0, false, "predict");
+  options.predict.device = prepare_machine(options.common, 0, false);
   options.predict.checkpoint = options.checkpoint;
   options.predict.images.assign(options.images.begin(), options.images.end());
   if (!options.common.backend.empty())

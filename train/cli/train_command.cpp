@@ -60,7 +60,7 @@ int run(Options& options) {
     config.model.given.insert("backend");
   }
   if (options.common.threads > 0) config.train.threads = options.common.threads;
-  prepare_cpu(options.common, config.train.threads, true, "train");
+  options.train.device = prepare_machine(options.common, config.train.threads, true);
   options.train.out = options.out;
   options.train.config_name = std::filesystem::path(options.config).stem().string();
   options.train.json = options.common.json;

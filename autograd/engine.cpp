@@ -9,6 +9,10 @@ namespace gyre {
 namespace {
 
 using StatePtr = std::shared_ptr<Variable::State>;
+using NodePtr = std::shared_ptr<Node>;
+
+/// Whether a gradient waits at one of the node's outputs.
+bool waits(const Node& node) { return std::ranges::any_of(node.incoming, &Tensor::defined); }
 
 /// Nothing else sees these elements, so that they may be written.
 bool exclusive(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
@@ -38,7 +42,7 @@ void accumulate_leaf(Tensor& sum, Tensor&& grad) {
   sum = whole && exclusive(grad) ? std::move(grad) : grad.clone();
 }
 
-/// Variables whose gradient is waiting, latest first.
+/// Nodes at which a gradient waits, latest first.
 class Queue {
  public:
   Queue() = default;
@@ -46,7 +50,7 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   /// After an error nothing stays behind in the graph.
   ~Queue() {
-    for (const StatePtr& state : heap_) state->node->incoming = Tensor();
+    for (const NodePtr& node : heap_) std::ranges::fill(node->incoming, Tensor());
   }
 
   void deliver(const StatePtr& state, Tensor&& grad) {
@@ -56,30 +60,30 @@ class Queue {
     }
     Node& node = *state->node;
     require(!node.released, "backward a second time through {}: its graph was released", node.name);
-    const bool first = !node.incoming.defined();
-    accumulate(node.incoming, std::move(grad));
+    const bool first = !waits(node);
+    accumulate(node.incoming[state->output], std::move(grad));
     if (!first) return;
-    heap_.push_back(state);
+    heap_.push_back(state->node);
     std::ranges::push_heap(heap_, earlier);
   }
   bool empty() const { return heap_.empty(); }
-  StatePtr pop() {
+  NodePtr pop() {
     std::ranges::pop_heap(heap_, earlier);
-    StatePtr state = std::move(heap_.back());
+    NodePtr node = std::move(heap_.back());
     heap_.pop_back();
-    return state;
+    return node;
   }
 
  private:
-  static bool earlier(const StatePtr& a, const StatePtr& b) { return a->node->sequence < b->node->sequence; }
+  static bool earlier(const NodePtr& a, const NodePtr& b) { return a->sequence < b->sequence; }
 
-  std::vector<StatePtr> heap_;
+  std::vector<NodePtr> heap_;
 };
 
-/// The gradients of the node's inputs; the closure and the incoming gradient are gone afterwards.
+/// The gradients of the node's inputs; the closure and the incoming gradients are gone afterwards.
 Gradients run(Node& node) {
-  const Tensor incoming = std::exchange(node.incoming, Tensor());
-  const BackwardFunction backward = std::exchange(node.backward, nullptr);
+  const std::vector<Tensor> incoming = std::exchange(node.incoming, {});
+  const JointBackward backward = std::exchange(node.backward, nullptr);
   node.released = true;
   return backward(incoming);
 }
@@ -96,13 +100,13 @@ void check(const Node& node, std::size_t i, const Variable::State& input, const 
 }  // namespace
 
 Variable::State::~State() {
-  if (!node || node->inputs.empty()) return;
+  if (node.use_count() != 1 || node->inputs.empty()) return;
   std::vector<StatePtr> doomed = std::move(node->inputs);
   while (!doomed.empty()) {
     StatePtr state = std::move(doomed.back());
     doomed.pop_back();
     // The last owner empties it first, so that its own destructor has nothing to descend into.
-    if (!state || state.use_count() != 1 || !state->node) continue;
+    if (!state || state.use_count() != 1 || state->node.use_count() != 1) continue;
     for (StatePtr& input : state->node->inputs) doomed.push_back(std::move(input));
     state->node->inputs.clear();
   }
@@ -112,8 +116,8 @@ void run_backward(const std::shared_ptr<Variable::State>& root, Tensor grad) {
   Queue queue;
   queue.deliver(root, std::move(grad));
   while (!queue.empty()) {
-    const StatePtr state = queue.pop();
-    Node& node = *state->node;
+    const NodePtr popped = queue.pop();
+    Node& node = *popped;
     const std::vector<StatePtr> inputs = std::exchange(node.inputs, {});
     Gradients grads = run(node);
     require(grads.size() == inputs.size(), "{}: {} gradients for {} inputs (internal error)", node.name,

@@ -9,14 +9,15 @@
 
 namespace gyre {
 
-/// How a variable was computed. Closures hold tensors, never variables: the graph is owned through `inputs`
-/// alone.
+/// How a variable was computed, or several together. Closures hold tensors, never variables: the graph is
+/// owned through `inputs` alone.
 struct Node {
   const char* name;
   std::uint64_t sequence;  ///< grows with every node of the process; inputs come before outputs
   std::vector<std::shared_ptr<Variable::State>> inputs;
-  BackwardFunction backward;
-  Tensor incoming;        ///< sum of the gradients that have arrived in the running backward
+  JointBackward backward;
+  std::vector<Tensor>
+      incoming;           ///< per output, sum of the gradients that have arrived in the running backward
   bool released = false;  ///< ran already; inputs and closure are gone
 };
 
@@ -24,7 +25,8 @@ struct Variable::State {
   Tensor data;
   Tensor grad;
   bool requires_grad = false;
-  std::unique_ptr<Node> node;  ///< null for a leaf
+  std::shared_ptr<Node> node;  ///< null for a leaf
+  std::size_t output = 0;      ///< which of the node's
 
   State(Tensor tensor, bool needs_gradient) : data(std::move(tensor)), requires_grad(needs_gradient) {}
   /// Releases the graph behind without recursion.

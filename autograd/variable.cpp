@@ -12,6 +12,24 @@ namespace {
 thread_local bool recording = true;
 std::atomic<std::uint64_t> next_sequence{1};
 
+/// Makes one node of the results.
+void record(const char* name, std::span<const Variable> results, std::span<const Variable> inputs,
+            JointBackward backward) {
+  const auto node = std::make_shared<Node>();
+  node->name = name;
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->inputs.reserve(inputs.size());
+  for (const Variable& input : inputs) node->inputs.push_back(input.state());
+  node->backward = std::move(backward);
+  node->incoming.resize(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Variable::State& state = *results[i].state();
+    state.requires_grad = true;
+    state.node = node;
+    state.output = i;
+  }
+}
+
 }  // namespace
 
 Variable::Variable(Tensor data, bool requires_grad) {
@@ -93,15 +111,17 @@ bool needs_grad(std::initializer_list<Variable> inputs) {
 Variable make_result(const char* name, Tensor data, std::vector<Variable> inputs, BackwardFunction backward) {
   Variable result(std::move(data));
   if (!needs_grad(inputs)) return result;
-  auto node = std::make_unique<Node>();
-  node->name = name;
-  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
-  node->inputs.reserve(inputs.size());
-  for (Variable& input : inputs) node->inputs.push_back(std::move(input.state_));
-  node->backward = std::move(backward);
-  result.state_->requires_grad = true;
-  result.state_->node = std::move(node);
+  record(name, {&result, 1}, inputs,
+         [backward = std::move(backward)](std::span<const Tensor> grads) { return backward(grads[0]); });
   return result;
+}
+
+std::vector<Variable> make_results(const char* name, std::vector<Tensor> data, std::vector<Variable> inputs,
+                                   JointBackward backward) {
+  std::vector<Variable> results;
+  for (Tensor& x : data) results.emplace_back(std::move(x));
+  if (needs_grad(inputs)) record(name, results, inputs, std::move(backward));
+  return results;
 }
 
 SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)) {

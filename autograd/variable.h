@@ -16,6 +16,8 @@ class Variable;
 using Gradients = std::vector<Tensor>;
 /// Maps the gradient of a node's output to those of its inputs; the incoming one may have any strides.
 using BackwardFunction = std::function<Gradients(const Tensor& grad_output)>;
+/// The same for a node of several outputs; undefined where an output reached nothing.
+using JointBackward = std::function<Gradients(std::span<const Tensor> grad_outputs)>;
 
 /// A tensor that remembers how it was computed. Copies share data, gradient and history.
 class Variable {
@@ -52,7 +54,6 @@ class Variable {
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:
-  friend Variable make_result(const char*, Tensor, std::vector<Variable>, BackwardFunction);
   std::shared_ptr<State> state_;
 };
 
@@ -75,6 +76,9 @@ bool needs_grad(std::initializer_list<Variable> inputs);
 
 /// Wraps an operation's result; records a node unless needs_grad(inputs) is false.
 Variable make_result(const char* name, Tensor data, std::vector<Variable> inputs, BackwardFunction backward);
+/// The same for an operation with several results, whose gradients come back together.
+std::vector<Variable> make_results(const char* name, std::vector<Tensor> data, std::vector<Variable> inputs,
+                                   JointBackward backward);
 
 /// A tensor kept for backward; unpacking throws Error if its storage was written since.
 class SavedTensor {

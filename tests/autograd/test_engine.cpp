@@ -4,6 +4,7 @@
 #include "autograd/ops/linear_algebra.h"
 #include "autograd/ops/reduction.h"
 #include "autograd/ops/shape.h"
+#include "kernels/elementwise.h"
 #include "tests/autograd/support.h"
 
 namespace gyre {
@@ -104,6 +105,40 @@ TEST(Engine, NodesRunInDecreasingSequence) {
   EXPECT_THAT(x.grad().to_vector(), ElementsAre(3));
 }
 
+/// (x, 2x); `calls` counts its backward, which notes which gradients came.
+std::vector<Variable> twice(const Variable& x, int& calls, std::vector<bool>& came) {
+  return make_results("twice", {x.data().clone(), kernels::affine(x.data(), 2, 0)}, {x},
+                      [&](std::span<const Tensor> grads) -> Gradients {
+                        ++calls;
+                        came = {grads[0].defined(), grads[1].defined()};
+                        if (!grads[1].defined()) return {grads[0]};
+                        const Tensor second = kernels::affine(grads[1], 2, 0);
+                        if (!grads[0].defined()) return {second};
+                        return {kernels::binary(kernels::BinaryOp::add, grads[0], second)};
+                      });
+}
+
+TEST(Engine, OutputsOfOneNodeComeBackTogether) {
+  const Variable x = leaf({2, 3});
+  int calls = 0;
+  std::vector<bool> came;
+  {
+    const auto results = twice(x, calls, came);
+    const Variable late = results[0] * results[1];
+    sum(results[0] + late + results[1]).backward();  // 3x + 2x²
+    EXPECT_THAT(x.grad().to_vector(), ElementsAre(11, 15));
+    EXPECT_THAT(came, ElementsAre(true, true));
+    EXPECT_THAT(error_of([&] { sum(results[1]).backward(); }), HasSubstr("a second time through twice"));
+  }
+  for (const std::size_t only : {0u, 1u}) {
+    x.state()->grad = Tensor();
+    sum(twice(x, calls, came)[only]).backward();
+    EXPECT_THAT(x.grad().to_vector(), testing::Each(only + 1));
+    EXPECT_THAT(came, ElementsAre(only == 0, only == 1));
+  }
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(Engine, SecondBackwardNamesTheOperation) {
   const Variable x(random_tensor({2, 3}), true), w(random_tensor({2, 3}, 1), true);
   const Variable y = linear(x, w, Variable());
@@ -194,6 +229,22 @@ TEST(Engine, DeepGraphsNeedNoStack) {
   EXPECT_THAT(x.grad().to_vector(), ElementsAre(1));
   unused = Variable();  // a graph that no backward released
   SUCCEED();
+}
+
+TEST(Engine, DeepGraphsOfPairsNeedNoStack) {
+  int calls = 0;
+  std::vector<bool> came;
+  const Variable x = leaf({0});
+  Variable y = x, unused = x;
+  for (int i = 0; i < 100'000; ++i) {
+    for (Variable* last : {&y, &unused}) {
+      const auto results = twice(*last, calls, came);
+      *last = results[0] * results[1];
+    }
+  }
+  y.backward();
+  EXPECT_EQ(calls, 100'000);
+  unused = Variable();
 }
 
 TEST(Engine, ManyPathsThroughADiamondChainRunOnce) {

@@ -15,32 +15,79 @@ struct Channels {
   GYRE_DEVICE int of(int column) const { return shift >= 0 ? column >> shift : column / repeat; }
 };
 
-template <class T, int width, bool WholeBlock>
+template <class T, class H, int count>
+GYRE_DEVICE void load_either(const Either<const T, const H>& from, std::int64_t at,
+                             Wide<T> (&values)[count]) {
+  if constexpr (!std::is_same_v<T, H>) {
+    if (from.wide == nullptr) return load(from.narrow + at, values);
+  }
+  load(from.wide + at, values);
+}
+
+template <class T, class H, int count>
+GYRE_DEVICE void store_either(const Wide<T> (&values)[count], const Either<T, H>& to, std::int64_t at) {
+  if constexpr (!std::is_same_v<T, H>) {
+    if (to.wide == nullptr) return store(values, to.narrow + at);
+  }
+  store(values, to.wide + at);
+}
+
+/// Gains or biases of the columns from `column` on.
+template <class C, int count>
+GYRE_DEVICE void load_channels(const C* from, Channels channels, int column, C (&values)[count]) {
+  if constexpr (count > 1) {
+    if (channels.repeat == 1) return load(from + column, values);
+    if (channels.repeat % count == 0) {
+      const C value = from[channels.of(column)];
+      GYRE_UNROLL
+      for (int k = 0; k < count; ++k) values[k] = value;
+      return;
+    }
+  }
+  GYRE_UNROLL
+  for (int k = 0; k < count; ++k) values[k] = from[channels.of(column + k)];
+}
+
+/// Every thread reads its columns once, and again from shared memory if a row fits in (`staged`).
+template <class T, class H, int width, bool WholeBlock>
 GYRE_KERNEL(team_block)
-forward_kernel(const T* x, const Wide<T>* gain, const Wide<T>* bias, Channels channels, Wide<T> eps, T* y,
-               Wide<T>* mean, Wide<T>* rstd, std::int64_t rows, int n) {
+forward_kernel(LayerNormForward<T, H, Wide<T>> call, Channels channels, bool staged) {
   using C = Wide<T>;
   using Row = Team<WholeBlock>;
-  GYRE_SHARED(C, scratch);
+  GYRE_SHARED(C, shared);
   const std::int64_t row = Row::row();
-  if (row >= rows) return;
-  const T* const from = x + row * n;
-  const int first = Row::rank() * width, step = Row::size() * width;
+  if (row >= call.rows) return;
+  const int n = static_cast<int>(call.n), first = Row::rank() * width, step = Row::size() * width;
+  const std::int64_t start = row * n;
+  const bool adds = call.sum != nullptr;
+  const T* const from = (adds ? call.sum : call.x) + start;
+  C* const kept = shared + team_scratch + (WholeBlock ? 0 : prim::warp() * n);
   const C count = static_cast<C>(n);
   C sum = 0;
   for (int i = first; i < n; i += step) {
     C v[width];
-    load(from + i, v);
+    load(call.x + start + i, v);
+    if (adds) {
+      C r[width];
+      load_either<T, H>(call.r, start + i, r);
+      GYRE_UNROLL
+      for (int k = 0; k < width; ++k) v[k] = prim::widen(prim::from_float<T>(v[k] + r[k]));
+      store(v, call.sum + start + i);
+    }
+    if (staged) store(v, kept + i);
     GYRE_UNROLL
     for (int k = 0; k < width; ++k) sum += v[k];
   }
-  sum = Row::sum(sum, scratch);
+  sum = Row::sum(sum, shared);
   const C center = sum / count;
   // The second pass also measures how far `center` was rounded.
   C residue = 0, squares = 0;
   for (int i = first; i < n; i += step) {
     C v[width];
-    load(from + i, v);
+    if (staged)
+      load(kept + i, v);
+    else
+      load(from + i, v);
     GYRE_UNROLL
     for (int k = 0; k < width; ++k) {
       v[k] -= center;
@@ -48,24 +95,25 @@ forward_kernel(const T* x, const Wide<T>* gain, const Wide<T>* bias, Channels ch
       squares += v[k] * v[k];
     }
   }
-  residue = Row::sum(residue, scratch);
-  squares = Row::sum(squares, scratch);
+  residue = Row::sum(residue, shared);
+  squares = Row::sum(squares, shared);
   const C shift = residue / count, variance = squares / count - shift * shift;
-  const C scale = C(1) / sqrt_of((variance > C(0) ? variance : C(0)) + eps);
+  const C scale = C(1) / sqrt_of((variance > C(0) ? variance : C(0)) + call.eps);
   if (Row::rank() == 0) {
-    mean[row] = center + shift;
-    rstd[row] = scale;
+    call.mean[row] = center + shift;
+    call.rstd[row] = scale;
   }
-  T* const to = y + row * n;
   for (int i = first; i < n; i += step) {
-    C v[width];
-    load(from + i, v);
+    C v[width], gain[width], bias[width];
+    if (staged)
+      load(kept + i, v);
+    else
+      load(from + i, v);
+    load_channels(call.gain, channels, i, gain);
+    load_channels(call.bias, channels, i, bias);
     GYRE_UNROLL
-    for (int k = 0; k < width; ++k) {
-      const int c = channels.of(i + k);
-      v[k] = ((v[k] - center) - shift) * scale * gain[c] + bias[c];
-    }
-    store(v, to + i);
+    for (int k = 0; k < width; ++k) v[k] = ((v[k] - center) - shift) * scale * gain[k] + bias[k];
+    store_either<T, H>(v, call.y, start + i);
   }
 }
 
@@ -79,18 +127,18 @@ GYRE_DEVICE void add_to(const C (&v)[width], C* sums) {
   store(total, sums);
 }
 
-/// dx, and per block the sums over its rows of grad·z and of grad: parts [blocks, 2, n]. Every column belongs
-/// to one thread of a team, which alone touches its sums.
-template <class T, int width, bool WholeBlock>
+/// dx, and per block the sums over its rows of grad·z and of grad: parts [blocks, 2, n] in the workspace.
+/// Every column belongs to one thread of a team, which alone touches its sums.
+template <class T, class H, int width, bool WholeBlock>
 GYRE_KERNEL(team_block, 2)
-backward_kernel(const T* x, const Wide<T>* gain, Channels channels, const Wide<T>* mean, const Wide<T>* rstd,
-                const T* grad, T* dx, Wide<T>* parts, bool sums_in_shared, std::int64_t rows, int n) {
+backward_kernel(LayerNormBackward<T, H, Wide<T>> call, Channels channels, bool sums_in_shared) {
   using C = Wide<T>;
   using Row = Team<WholeBlock>;
   GYRE_SHARED(C, shared);
+  const int n = static_cast<int>(call.n);
   const int teams = WholeBlock ? 1 : prim::warps(), team = WholeBlock ? 0 : prim::warp();
   const int first = Row::rank() * width, step = Row::size() * width;
-  C* const part = parts + static_cast<std::int64_t>(blockIdx.x) * 2 * n;
+  C* const part = call.workspace + static_cast<std::int64_t>(blockIdx.x) * 2 * n;
   C* const gain_sums = sums_in_shared ? shared + team_scratch + team * 2 * n : part;
   C* const bias_sums = gain_sums + n;
   for (int i = first; i < n; i += step) {
@@ -102,17 +150,19 @@ backward_kernel(const T* x, const Wide<T>* gain, Channels channels, const Wide<T
   }
   const C count = static_cast<C>(n);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * teams;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * teams + team; row < rows; row += stride) {
-    const T *const xr = x + row * n, *const gr = grad + row * n;
-    const C center = mean[row], scale = rstd[row];
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * teams + team; row < call.rows;
+       row += stride) {
+    const std::int64_t start = row * n;
+    const C center = call.mean[row], scale = call.rstd[row];
     C sum = 0, dot = 0;
     for (int i = first; i < n; i += step) {
-      C v[width], g[width];
-      load(xr + i, v);
-      load(gr + i, g);
+      C v[width], g[width], gain[width];
+      load(call.x + start + i, v);
+      load_either<T, H>(call.grad, start + i, g);
+      load_channels(call.gain, channels, i, gain);
       GYRE_UNROLL
       for (int k = 0; k < width; ++k) {
-        const C scaled = g[k] * gain[channels.of(i + k)];
+        const C scaled = g[k] * gain[k];
         sum += scaled;
         dot += scaled * (v[k] - center);
       }
@@ -122,18 +172,28 @@ backward_kernel(const T* x, const Wide<T>* gain, Channels channels, const Wide<T
     // dx = rstd (g - Σg/n - z Σgz/n) with z = (x - mean) rstd.
     const C shift = sum / count, slope = dot * scale / count;
     for (int i = first; i < n; i += step) {
-      C v[width], g[width], products[width];
-      load(xr + i, v);
-      load(gr + i, g);
+      C v[width], g[width], gain[width], products[width];
+      load(call.x + start + i, v);
+      load_either<T, H>(call.grad, start + i, g);
+      load_channels(call.gain, channels, i, gain);
       GYRE_UNROLL
       for (int k = 0; k < width; ++k) {
         const C z = (v[k] - center) * scale;
         products[k] = g[k] * z;
-        v[k] = scale * (g[k] * gain[channels.of(i + k)] - shift - z * slope);
+        v[k] = scale * (g[k] * gain[k] - shift - z * slope);
       }
-      store(v, dx + row * n + i);
       add_to(products, gain_sums + i);
       add_to(g, bias_sums + i);
+      if (call.outer != nullptr) {
+        C outer[width];
+        load(call.outer + start + i, outer);
+        GYRE_UNROLL
+        for (int k = 0; k < width; ++k) v[k] += outer[k];
+      }
+      store(v, call.dx + start + i);
+      if constexpr (!std::is_same_v<T, H>) {
+        if (call.dr != nullptr) store(v, call.dr + start + i);
+      }
     }
   }
   if (!sums_in_shared) return;
@@ -177,71 +237,64 @@ std::int64_t part_count(std::int64_t rows, std::int64_t teams) {
   return parts < 1 ? 1 : parts > most_parts ? most_parts : parts;
 }
 
-template <class T, int width, bool WholeBlock>
-void forward(const T* x, const Wide<T>* gain, const Wide<T>* bias, int repeat, double eps, T* y,
-             Wide<T>* mean, Wide<T>* rstd, std::int64_t rows, std::int64_t n, void* stream) {
-  using C = Wide<T>;
-  GYRE_LAUNCH((forward_kernel<T, width, WholeBlock>), prim::Grid{team_blocks(WholeBlock, rows)}, team_block,
-              team_scratch * sizeof(C), stream, x, gain, bias, Channels(repeat), static_cast<C>(eps), y, mean,
-              rstd, rows, static_cast<int>(n));
+template <class T, class H, int width, bool WholeBlock>
+void forward(const LayerNormForward<T, H, Wide<T>>& call, void* stream) {
+  constexpr std::int64_t size = sizeof(Wide<T>), teams = WholeBlock ? 1 : team_block / prim::warp_size;
+  const std::int64_t bytes = (team_scratch + teams * call.n) * size;
+  const bool staged = bytes <= cheap_shared;
+  GYRE_LAUNCH((forward_kernel<T, H, width, WholeBlock>), prim::Grid{team_blocks(WholeBlock, call.rows)},
+              team_block, staged ? bytes : team_scratch * size, stream, call, Channels(call.repeat), staged);
 }
 
-template <class T, int width>
-void backward(const T* x, const Wide<T>* gain, const Wide<T>* mean, const Wide<T>* rstd, const T* grad,
-              int repeat, T* dx, Wide<T>* dgain, Wide<T>* dbias, Wide<T>* workspace, std::int64_t rows,
-              std::int64_t n, void* stream) {
+template <class T, class H, int width>
+void backward(const LayerNormBackward<T, H, Wide<T>>& call, void* stream) {
   using C = Wide<T>;
   constexpr std::int64_t size = sizeof(C), warps = team_block / prim::warp_size;
-  const auto shared_for = [&](std::int64_t teams) { return (team_scratch + teams * 2 * n) * size; };
-  const bool whole_block = n > warp_row || shared_for(warps) > cheap_shared;
+  const auto shared_for = [&](std::int64_t teams) { return (team_scratch + teams * 2 * call.n) * size; };
+  const bool whole_block = call.n > warp_row || shared_for(warps) > cheap_shared;
   const bool in_shared = !whole_block || shared_for(1) <= cheap_shared;
-  const std::int64_t parts = part_count(rows, whole_block ? 1 : warps);
-  const Channels channels(repeat);
-  const int columns = static_cast<int>(n);
+  const std::int64_t parts = part_count(call.rows, whole_block ? 1 : warps);
+  const Channels channels(call.repeat);
   if (whole_block)
-    GYRE_LAUNCH((backward_kernel<T, width, true>), prim::Grid{parts}, team_block,
-                in_shared ? shared_for(1) : team_scratch * size, stream, x, gain, channels, mean, rstd, grad,
-                dx, workspace, in_shared, rows, columns);
+    GYRE_LAUNCH((backward_kernel<T, H, width, true>), prim::Grid{parts}, team_block,
+                in_shared ? shared_for(1) : team_scratch * size, stream, call, channels, in_shared);
   else
-    GYRE_LAUNCH((backward_kernel<T, width, false>), prim::Grid{parts}, team_block, shared_for(warps), stream,
-                x, gain, channels, mean, rstd, grad, dx, workspace, true, rows, columns);
-  GYRE_LAUNCH(collect_kernel<C>, (prim::Grid{prim::blocks(n / repeat, tile), 2}), team_block,
-              team_block * size, stream, workspace, static_cast<int>(parts), repeat, columns, dgain, dbias);
+    GYRE_LAUNCH((backward_kernel<T, H, width, false>), prim::Grid{parts}, team_block, shared_for(warps),
+                stream, call, channels, true);
+  GYRE_LAUNCH(collect_kernel<C>, (prim::Grid{prim::blocks(call.n / call.repeat, tile), 2}), team_block,
+              team_block * size, stream, call.workspace, static_cast<int>(parts), call.repeat,
+              static_cast<int>(call.n), call.dgain, call.dbias);
 }
 
 }  // namespace
 
 std::int64_t layer_norm_workspace(std::int64_t rows, std::int64_t n) { return part_count(rows, 1) * 2 * n; }
 
-template <class T, class S>
-void launch_layer_norm_forward(const T* x, const S* gain, const S* bias, int repeat, double eps, T* y,
-                               S* mean, S* rstd, std::int64_t rows, std::int64_t n, void* stream) {
-  with_team<T>(rows_take_packs<T>(n, x, y), n, [&](auto width, auto whole) {
-    forward<T, width, whole>(x, gain, bias, repeat, eps, y, mean, rstd, rows, n, stream);
-  });
+template <class T, class H, class S>
+void launch_layer_norm_forward(const LayerNormForward<T, H, S>& call, void* stream) {
+  const bool packs = rows_take_packs<H>(call.n, call.x, call.r.wide, call.r.narrow, call.gain, call.bias,
+                                        call.sum, call.y.wide, call.y.narrow);
+  with_team<H>(packs, call.n, [&](auto width, auto whole) { forward<T, H, width, whole>(call, stream); });
 }
 
-template <class T, class S>
-void launch_layer_norm_backward(const T* x, const S* gain, const S* mean, const S* rstd, const T* grad,
-                                int repeat, T* dx, S* dgain, S* dbias, S* workspace, std::int64_t rows,
-                                std::int64_t n, void* stream) {
-  if (rows_take_packs<T>(n, x, grad, dx, workspace))
-    backward<T, pack_size<T>>(x, gain, mean, rstd, grad, repeat, dx, dgain, dbias, workspace, rows, n,
-                              stream);
+template <class T, class H, class S>
+void launch_layer_norm_backward(const LayerNormBackward<T, H, S>& call, void* stream) {
+  if (rows_take_packs<H>(call.n, call.x, call.gain, call.grad.wide, call.grad.narrow, call.outer, call.dx,
+                         call.dr, call.workspace))
+    backward<T, H, pack_size<H>>(call, stream);
   else
-    backward<T, 1>(x, gain, mean, rstd, grad, repeat, dx, dgain, dbias, workspace, rows, n, stream);
+    backward<T, H, 1>(call, stream);
 }
 
-#define GYRE_INSTANTIATE(T)                                                                               \
-  template void launch_layer_norm_forward(const T*, const Wide<T>*, const Wide<T>*, int, double, T*,      \
-                                          Wide<T>*, Wide<T>*, std::int64_t, std::int64_t, void*);         \
-  template void launch_layer_norm_backward(const T*, const Wide<T>*, const Wide<T>*, const Wide<T>*,      \
-                                           const T*, int, T*, Wide<T>*, Wide<T>*, Wide<T>*, std::int64_t, \
-                                           std::int64_t, void*);
-GYRE_INSTANTIATE(float)
-GYRE_INSTANTIATE(double)
-GYRE_INSTANTIATE(prim::half_t)
-GYRE_INSTANTIATE(prim::bf16_t)
+#define GYRE_INSTANTIATE(T, H)                                                            \
+  template void launch_layer_norm_forward(const LayerNormForward<T, H, Wide<T>>&, void*); \
+  template void launch_layer_norm_backward(const LayerNormBackward<T, H, Wide<T>>&, void*);
+GYRE_INSTANTIATE(float, float)
+GYRE_INSTANTIATE(double, double)
+GYRE_INSTANTIATE(prim::half_t, prim::half_t)
+GYRE_INSTANTIATE(prim::bf16_t, prim::bf16_t)
+GYRE_INSTANTIATE(float, prim::half_t)
+GYRE_INSTANTIATE(float, prim::bf16_t)
 #undef GYRE_INSTANTIATE
 
 }  // namespace gyre::kernels::cuda

@@ -4,19 +4,49 @@
 
 namespace gyre::kernels::cuda {
 
-// Dense device arrays; T = float, double, prim::half_t or prim::bf16_t, the 16-bit types with f32 arithmetic.
-// x, y, grad, dx [rows, n]; gain, bias, dgain, dbias [n / repeat] and statistics [rows] in S: float, or
-// double for double; n ≥ 1.
+// Dense device arrays; T = float, double, prim::half_t or prim::bf16_t, the 16-bit types with f32 arithmetic;
+// H = T, or a 16-bit type beside float. S, of gains, biases and statistics: float, or double for double.
 
-template <class T, class S>
-void launch_layer_norm_forward(const T* x, const S* gain, const S* bias, int repeat, double eps, T* y,
-                               S* mean, S* rstd, std::int64_t rows, std::int64_t n, void* stream);
-/// Elements of S that the backward needs beside its arguments.
-std::int64_t layer_norm_workspace(std::int64_t rows, std::int64_t n);
+/// An array in T or in H: the other pointer is null, both where there is none.
+template <class T, class H>
+struct Either {
+  T* wide = nullptr;
+  H* narrow = nullptr;
+};
+
+/// Layer norm of the rows of x [rows, n] or, with r, of sum = x + r, which is written too; n ≥ 1.
+template <class T, class H, class S>
+struct LayerNormForward {
+  const T* x;
+  Either<const T, const H> r;
+  const S *gain, *bias;  ///< [n / repeat]
+  int repeat;
+  S eps;
+  T* sum;
+  Either<T, H> y;
+  S *mean, *rstd;  ///< [rows]
+  std::int64_t rows, n;
+};
+template <class T, class H, class S>
+void launch_layer_norm_forward(const LayerNormForward<T, H, S>& call, void* stream);
+
 /// Overwrites dx, dgain and dbias; rows may be 0.
-template <class T, class S>
-void launch_layer_norm_backward(const T* x, const S* gain, const S* mean, const S* rstd, const T* grad,
-                                int repeat, T* dx, S* dgain, S* dbias, S* workspace, std::int64_t rows,
-                                std::int64_t n, void* stream);
+template <class T, class H, class S>
+struct LayerNormBackward {
+  const T* x;  ///< what was normalised
+  const S *gain, *mean, *rstd;
+  Either<const T, const H> grad;
+  const T* outer;  ///< what reached x elsewhere, added to dx; may be null
+  int repeat;
+  T* dx;
+  H* dr;  ///< dx once more, rounded to H ≠ T; may be null
+  S *dgain, *dbias;
+  S* workspace;
+  std::int64_t rows, n;
+};
+template <class T, class H, class S>
+void launch_layer_norm_backward(const LayerNormBackward<T, H, S>& call, void* stream);
+/// Elements of S in the workspace.
+std::int64_t layer_norm_workspace(std::int64_t rows, std::int64_t n);
 
 }  // namespace gyre::kernels::cuda

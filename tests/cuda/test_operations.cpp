@@ -111,6 +111,75 @@ TEST(CudaLayerNorm, ForwardAndBackward) {
   }
 }
 
+TEST(CudaLayerNorm, AddsAResidual) {
+  for (const auto& [rows, channels, repeat] :
+       {std::array{5, 7, 1}, std::array{9, 16, 8}, std::array{0, 8, 2}})
+    for (const bool elsewhere : {false, true}) {
+      const std::int64_t n = channels * repeat;
+      compare(
+          [repeat = repeat, elsewhere](const Tensors& x) -> Tensors {
+            const DType wide = wide_type(x[0].dtype());
+            const Tensor gain = x[2].to(wide), bias = x[3].to(wide);
+            const AddLayerNormResult y = add_layer_norm_forward(x[0], x[1], gain, bias, repeat, 1e-6);
+            const AddLayerNormGrads grads = add_layer_norm_backward(y.sum, gain, y.mean, y.rstd, x[4],
+                                                                    elsewhere ? x[5] : Tensor(), repeat);
+            return {y.sum, y.y, y.mean, y.rstd, grads.x, grads.r, grads.gain, grads.bias};
+          },
+          {normal({rows, n}, 12, 2), normal({rows, n}, 13), normal({channels}, 14), normal({channels}, 15),
+           normal({rows, n}, 16), normal({rows, n}, 17)},
+          2e-5, 12);
+    }
+}
+
+TEST(CudaLayerNorm, SixteenBitsBesideF32) {
+  for (const DType half : {DType::f16, DType::bf16})
+    for (const std::int64_t rows : {6, 0}) {
+      SCOPED_TRACE(fmt::format("{}, {} rows", half, rows));
+      const Tensor x = normal({rows, 48}, 12, 2).to(DType::f32), gain = normal({12}, 14).to(DType::f32),
+                   bias = normal({12}, 15).to(DType::f32), outer = normal({rows, 48}, 17).to(DType::f32);
+      const Tensor r = normal({rows, 48}, 13).to(half), grad = normal({rows, 48}, 16).to(half);
+      const auto in_f64 = [](const Tensor& t) { return t.to(DType::f64); };
+      const AddLayerNormResult wanted =
+          add_layer_norm_forward(in_f64(x), in_f64(r), in_f64(gain), in_f64(bias), 4, 1e-6);
+      const AddLayerNormResult got =
+          add_layer_norm_forward(x.to(gpu), r.to(gpu), gain.to(gpu), bias.to(gpu), 4, 1e-6, half);
+      EXPECT_EQ(got.sum.dtype(), DType::f32);
+      EXPECT_EQ(got.y.dtype(), half);
+      const double rounding = half == DType::f16 ? 0x1p-11 : 0x1p-8;
+      expect_values(got.sum, wanted.sum.to_vector(), 1e-6);
+      expect_values(got.y, wanted.y.to_vector(), rounding + 2e-5);
+      const AddLayerNormGrads wanted_grads = add_layer_norm_backward(
+          wanted.sum, in_f64(gain), wanted.mean, wanted.rstd, in_f64(grad), in_f64(outer), 4);
+      const AddLayerNormGrads grads = add_layer_norm_backward(got.sum, gain.to(gpu), got.mean, got.rstd,
+                                                              grad.to(gpu), outer.to(gpu), 4, half);
+      EXPECT_EQ(grads.x.dtype(), DType::f32);
+      EXPECT_EQ(grads.r.dtype(), half);
+      expect_values(grads.x, wanted_grads.x.to_vector(), 2e-5);
+      expect_values(grads.r, wanted_grads.x.to_vector(), rounding + 2e-5);
+      expect_values(grads.gain, wanted_grads.gain.to_vector(), 2e-5);
+      expect_values(grads.bias, wanted_grads.bias.to_vector(), 2e-5);
+      const LayerNormResult plain = layer_norm_forward(got.sum, gain.to(gpu), bias.to(gpu), 4, 1e-6, half);
+      EXPECT_EQ(plain.y.to_vector(), got.y.to_vector());
+      const LayerNormGrads plain_grads =
+          layer_norm_backward(got.sum, gain.to(gpu), plain.mean, plain.rstd, grad.to(gpu), 4);
+      EXPECT_EQ(plain_grads.gain.to_vector(), grads.gain.to_vector());
+    }
+}
+
+TEST(CudaLayerNorm, RefusesTypes) {
+  const auto ones = [](DType dtype) { return Tensor::ones({2, 4}, dtype, gpu); };
+  const Tensor row = Tensor::ones({4}, DType::f32, gpu), wide_row = Tensor::ones({4}, DType::f64, gpu);
+  EXPECT_THAT(message_of<DTypeError>([&] {
+                add_layer_norm_forward(ones(DType::f32), ones(DType::f16), row, row, 1, 0, DType::bf16);
+              }),
+              HasSubstr("add_layer_norm takes no f16 beside f32 and bf16"));
+  EXPECT_THAT(message_of<DTypeError>([&] {
+                add_layer_norm_forward(ones(DType::f64), ones(DType::f16), wide_row, wide_row, 1, 0);
+              }),
+              HasSubstr("takes no f16 beside f64 on cuda:0"));
+  EXPECT_THROW(layer_norm_forward(ones(DType::f16), row, row, 1, 0, DType::f32), DTypeError);
+}
+
 TEST(CudaCrossEntropy, ForwardAndBackward) {
   for (const double smoothing : {0.0, 0.1})
     compare(

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "kernels/elementwise.h"
 #include "kernels/layer_norm.h"
 #include "tests/kernels/op_test.h"
 
@@ -84,6 +85,42 @@ TEST(LayerNorm, MatchesTheFormulas) {
   });
 }
 
+/// The fused form gives the bits of its parts.
+TEST(LayerNorm, AddsAResidual) {
+  everywhere([] {
+    for (const DType dtype : {DType::f64, DType::f32})
+      for (const auto& [rows, n] :
+           {std::pair{5, 1}, std::pair{5, 15}, std::pair{6, 16}, std::pair{3, 100}, std::pair{900, 36}}) {
+        SCOPED_TRACE(fmt::format("[{}, {}] {}", rows, n, dtype));
+        const Tensor x = random({rows, n}, dtype, 60), r = random({rows, n}, dtype, 61),
+                     grad = random({rows, n}, dtype, 62), outer = random({rows, n}, dtype, 63),
+                     gain = random({n}, dtype, 64), bias = random({n}, dtype, 65);
+        const Tensor sum = binary(BinaryOp::add, x, r);
+        const LayerNormResult norm = layer_norm_forward(sum, gain, bias, 1, 1e-5);
+        const LayerNormGrads back = layer_norm_backward(sum, gain, norm.mean, norm.rstd, grad, 1);
+        for (std::size_t i = 0; i < 3; ++i) {
+          poison(x.numel(), dtype);
+          const AddLayerNormResult got =
+              add_layer_norm_forward(views(x)[i], views(r)[2 - i], gain, bias, 1, 1e-5);
+          EXPECT_EQ(got.sum.to_vector(), sum.to_vector());
+          EXPECT_EQ(got.y.to_vector(), norm.y.to_vector());
+          EXPECT_EQ(got.mean.to_vector(), norm.mean.to_vector());
+          EXPECT_EQ(got.rstd.to_vector(), norm.rstd.to_vector());
+          poison(x.numel(), dtype);
+          const AddLayerNormGrads with = add_layer_norm_backward(got.sum, gain, got.mean, got.rstd,
+                                                                 views(grad)[i], views(outer)[2 - i], 1);
+          EXPECT_EQ(with.x.to_vector(), binary(BinaryOp::add, back.x, outer).to_vector());
+          EXPECT_EQ(with.r.to_vector(), with.x.to_vector());
+          EXPECT_EQ(with.gain.to_vector(), back.gain.to_vector());
+          EXPECT_EQ(with.bias.to_vector(), back.bias.to_vector());
+          const AddLayerNormGrads alone =
+              add_layer_norm_backward(got.sum, gain, got.mean, got.rstd, views(grad)[i], Tensor(), 1);
+          EXPECT_EQ(alone.x.to_vector(), back.x.to_vector());
+        }
+      }
+  });
+}
+
 TEST(LayerNorm, LargeMeanKeepsItsDigits) {
   const std::int64_t n = 200;
   Tensor x = random({8, n}, DType::f32, 54);
@@ -143,6 +180,15 @@ TEST(LayerNorm, Errors) {
   EXPECT_THROW(layer_norm_forward(x, gain, Tensor::ones({2}), 2, 1e-5), ShapeError);
   EXPECT_THROW(layer_norm_forward(x, gain.to(DType::f64), gain, 2, 1e-5), DTypeError);
   EXPECT_THROW(layer_norm_backward(x, gain, Tensor::ones({3}), Tensor::ones({2}), x, 2), ShapeError);
+  EXPECT_THROW(add_layer_norm_forward(x, Tensor::ones({6}), gain, gain, 2, 1e-5), ShapeError);
+  EXPECT_THAT(message_of<DTypeError>([&] {
+                add_layer_norm_forward(x, Tensor::ones({2, 6}, DType::f16), gain, gain, 2, 1e-5);
+              }),
+              HasSubstr("add_layer_norm takes no f16 beside f32 on cpu"));
+  EXPECT_THROW(layer_norm_forward(x, gain, gain, 2, 1e-5, DType::bf16), DTypeError);
+  const Tensor two = Tensor::ones({2});
+  EXPECT_THROW(add_layer_norm_backward(x, gain, two, two, x, Tensor::ones({2, 3}), 2), ShapeError);
+  EXPECT_THROW(add_layer_norm_backward(x, gain, two, two, x, x.to(DType::f64), 2), DTypeError);
   EXPECT_THROW(layer_norm_backward(x, gain, Tensor::ones({2}), Tensor::ones({2}), gain, 2), ShapeError);
 }
 

@@ -35,7 +35,7 @@ class Block : public Module {
   Module* attn_;
   Module* drop_;
   Module* drop_path1_;
-  Module* norm2_;
+  LayerNorm* norm2_;
   Module* mlp_;
   Module* drop_path2_;
 };

@@ -1,7 +1,6 @@
 #include "layers/family.h"
 
 #include "layers/eq_linear.h"
-#include "layers/layer_norm.h"
 #include "layers/linear.h"
 
 namespace gyre {
@@ -21,7 +20,7 @@ std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, R
   return std::make_unique<EqLinear>(*group, channels(in), channels(out), bias, stream, options, activation);
 }
 
-std::unique_ptr<Module> LayerFamily::norm(std::int64_t width) const {
+std::unique_ptr<LayerNorm> LayerFamily::norm(std::int64_t width) const {
   if (!group) return std::make_unique<LayerNorm>(channels(width), norm_eps);
   return std::make_unique<EqLayerNorm>(*group, channels(width), norm_eps);
 }

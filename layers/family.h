@@ -6,6 +6,7 @@
 #include "core/group.h"
 #include "core/random.h"
 #include "kernels/eq_linear.h"
+#include "layers/layer_norm.h"
 #include "layers/module.h"
 
 namespace gyre {
@@ -28,7 +29,7 @@ struct LayerFamily {
                                  kernels::Activation activation = kernels::Activation::none,
                                  bool bias = true) const;
   /// LayerNorm or EqLayerNorm, with norm_eps.
-  std::unique_ptr<Module> norm(std::int64_t width) const;
+  std::unique_ptr<LayerNorm> norm(std::int64_t width) const;
 };
 
 }  // namespace gyre

@@ -1,7 +1,5 @@
 #include "layers/layer_norm.h"
 
-#include "autograd/ops/normalization.h"
-
 namespace gyre {
 
 LayerNorm::LayerNorm(std::int64_t channels, int repeat, double eps)
@@ -12,6 +10,12 @@ LayerNorm::LayerNorm(std::int64_t channels, int repeat, double eps)
 
 Variable LayerNorm::forward(const Variable& x) {
   return layer_norm(x, weight_->variable, bias_->variable, repeat_, eps_);
+}
+
+AddLayerNorm LayerNorm::add_forward(const Variable& x, const Variable& r) {
+  AddLayerNorm result = add_layer_norm(x, r, weight_->variable, bias_->variable, repeat_, eps_);
+  observe(result.sum, result.norm);
+  return result;
 }
 
 std::string LayerNorm::describe() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "autograd/ops/normalization.h"
 #include "core/group.h"
 #include "layers/module.h"
 
@@ -14,6 +15,8 @@ class LayerNorm : public Module {
   explicit LayerNorm(std::int64_t width, double eps = 1e-6) : LayerNorm(width, 1, eps) {}
 
   Variable forward(const Variable& x) override;
+  /// x + r and its norm in one pass; observers see the norm as a call on the sum.
+  AddLayerNorm add_forward(const Variable& x, const Variable& r);
   std::string_view kind() const override { return "LayerNorm"; }
   std::string describe() const override;
 

@@ -24,8 +24,12 @@ ForwardObserver::~ForwardObserver() { current_observer = outer_; }
 
 Variable Module::operator()(const Variable& x) {
   Variable y = forward(x);
-  if (const ForwardObserver* observer = current_observer) observer->callback_(*this, x, y);
+  observe(x, y);
   return y;
+}
+
+void Module::observe(const Variable& x, const Variable& y) {
+  if (const ForwardObserver* observer = current_observer) observer->callback_(*this, x, y);
 }
 
 std::vector<Module::NamedParameter> Module::parameters() {

@@ -78,8 +78,9 @@ class Module {
     return reference;
   }
   /// The same for a child that a factory built.
-  Module& add(std::string name, std::unique_ptr<Module> child) {
-    Module& reference = *child;
+  template <std::derived_from<Module> M>
+  M& add(std::string name, std::unique_ptr<M> child) {
+    M& reference = *child;
     add_child(std::move(name), std::move(child));
     return reference;
   }
@@ -88,6 +89,8 @@ class Module {
   /// A tensor that is neither trained nor saved, such as an index: to(Device) moves it as well. A member of
   /// this module, which may be undefined.
   void add_constant(Tensor& tensor) { constants_.push_back(&tensor); }
+  /// Tells the ForwardObserver of the thread of a call that did not pass operator().
+  void observe(const Variable& x, const Variable& y);
 
  private:
   void add_child(std::string name, std::unique_ptr<Module> child);

@@ -1,5 +1,7 @@
 #include "layers/block.h"
 
+#include <algorithm>
+
 #include "autograd/ops/attention.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/reduction.h"
@@ -136,6 +138,29 @@ TEST(Block, AllPathsDroppedLeaveTheResidual) {
   EXPECT_EQ(layer(Variable(x)).data().to_vector(), x.to_vector());
   layer.eval();
   EXPECT_GT(rel_l2(layer(Variable(x)).data(), x), 0.001);
+}
+
+/// Observers see every layer with what it met, in one pass with others or not.
+TEST(Block, ShowsItsPartsToObservers) {
+  RandomStream stream = init_stream();
+  Block layer(family_of("c4"), {8, 2, 16, 0, 0, 0}, stream);
+  const Tensor x = random({2, 3, 8}, 1, DType::f32);
+  std::vector<std::string> kinds;
+  std::vector<std::pair<Tensor, Tensor>> norms;
+  Tensor branch;
+  const ForwardObserver observer([&](Module& module, const Variable& in, const Variable& out) {
+    kinds.emplace_back(module.kind());
+    if (module.kind() == "EqLayerNorm") norms.emplace_back(in.data(), out.data());
+    if (module.kind() == "EqAttention") branch = out.data();
+  });
+  layer(Variable(x));
+  kinds.erase(std::remove(kinds.begin(), kinds.end(), "Dropout"), kinds.end());
+  EXPECT_THAT(kinds, ElementsAre("EqLayerNorm", "EqLinear", "EqLinear", "EqAttention", "DropPath",
+                                 "EqLayerNorm", "EqLinear", "EqLinear", "EqMlp", "DropPath", "EqBlock"));
+  ASSERT_EQ(norms.size(), 2u);
+  const Variable sum = Variable(x) + Variable(branch);
+  EXPECT_EQ(norms[1].first.to_vector(), sum.data().to_vector());
+  EXPECT_EQ(norms[1].second.to_vector(), (*family_of("c4").norm(8))(sum).data().to_vector());
 }
 
 TEST(Block, DrawsEveryDropOnItsOwn) {

@@ -23,23 +23,27 @@ constexpr int reduce_rows =
     vector_lanes >= 8 ? vector_lanes / 2 : vector_lanes;  // output channels of a wide tile of dW
 static_assert(vector_lanes % reduce_rows == 0);
 
-/// How many tiles of rows and how many output channels are worked on at once.
+/// How many tiles of rows and how many output channels are worked on at once, and over how many input
+/// channels in one go.
 struct Blocking {
-  std::int64_t tiles, columns;
+  std::int64_t tiles, columns, depth;
 
   Blocking(std::int64_t products, std::int64_t channels_in, std::int64_t channels_out) {
-    const std::int64_t padded_in = round_up(channels_in, vector_lanes);
+    const std::int64_t padded_in = round_up(std::max<std::int64_t>(1, channels_in), vector_lanes);
     // Weights that stay in the cache are met again soon, others want more rows at each visit.
-    const std::int64_t most_rows = products * padded_in * channels_out <= cache_floats ? 48 : 96;
-    const std::int64_t most_tiles = most_rows / tile_rows;
-    if (products * padded_in * most_tiles * tile_rows <= cache_floats) {
+    constexpr std::int64_t few_tiles = 48 / tile_rows, more_tiles = 96 / tile_rows;
+    const std::int64_t wanted = products * padded_in * channels_out <= cache_floats ? few_tiles : more_tiles,
+                       fitting = cache_floats / (products * padded_in * tile_rows);
+    if (fitting >= few_tiles) {
       // All planes of these rows stay in the cache while the weight panels pass by.
-      tiles = most_tiles;
+      tiles = std::min(wanted, fitting);
       columns = panel;
+      depth = padded_in;
     } else {
-      // One plane of the rows stays there while all weights of that plane pass by.
-      tiles = std::clamp<std::int64_t>(cache_floats / (padded_in * tile_rows), 4, 192 / tile_rows);
-      columns = std::max<std::int64_t>(1, 4 * cache_floats / (products * tiles * tile_rows * panel)) * panel;
+      // So many channels of one plane of the rows stay there while all their weights pass by.
+      depth = std::min<std::int64_t>(padded_in, 1024);
+      tiles = std::clamp<std::int64_t>(cache_floats / (depth * tile_rows), 4, 192 / tile_rows);
+      columns = std::max<std::int64_t>(1, 2 * cache_floats / (products * tiles * tile_rows * panel)) * panel;
     }
     columns = std::min(columns, round_up(channels_out, panel));
   }
@@ -113,8 +117,9 @@ class Multiplier {
     for (std::int64_t column = 0; column < d_count; column += block_.columns) {
       const std::int64_t end = std::min(d_count, column + block_.columns);
       for (int p = 0; p < product_.products; ++p)
-        for (std::int64_t at = column; at < end; at += panel)
-          multiply_panel(rows, p, column, at, std::min<std::int64_t>(panel, end - at), a + p * plane);
+        for (std::int64_t k = 0; k < product_.channels_in; k += block_.depth)
+          for (std::int64_t at = column; at < end; at += panel)
+            multiply_panel(rows, p, k, column, at, a + p * plane);
       for (std::int64_t tile = 0; tile < tiles; ++tile)
         for (std::int64_t at = column; at < end; at += panel)
           finish_tile(result(column, at, tile), first + tile * tile_rows,
@@ -138,16 +143,25 @@ class Multiplier {
                       tile_rows * vector_lanes);
   }
 
-  void multiply_panel(std::int64_t rows, int p, std::int64_t column, std::int64_t at, std::int64_t columns,
+  /// Output channels [at, at + panel) of plane p over input channels [first, first + depth).
+  void multiply_panel(std::int64_t rows, int p, std::int64_t first, std::int64_t column, std::int64_t at,
                       const float* a) const {
     const std::int64_t c_count = product_.channels_in, a_tile = round_up(c_count, vector_lanes) * tile_rows;
+    const std::int64_t last = std::min(c_count, first + block_.depth),
+                       columns = std::min<std::int64_t>(panel, product_.channels_out - at);
     const float* weights = product_.weights + (at * product_.products + p * panel) * c_count;
-    for (std::int64_t k = 0; k < c_count; k += k_block)
+    const float* next_panel =
+        weights + ((block_.columns > panel ? product_.products : 1) * c_count + first) * panel;
+    for (std::int64_t k = first; k < last; k += k_block) {
+      const std::int64_t count = std::min(k_block, last - k);
+      const float* ahead = k + k_block < last ? weights + (k + k_block) * panel : next_panel;
       for (std::int64_t row = 0, tile = 0; row < rows; row += tile_rows, ++tile) {
-        const std::int64_t some = std::min<std::int64_t>(tile_rows, rows - row);
-        multiply_some(some, columns, std::min(k_block, c_count - k), a + tile * a_tile + k * tile_rows,
-                      weights + k * panel, result(column, at, tile) + p * results_plane_, k > 0);
+        multiply_some(std::min<std::int64_t>(tile_rows, rows - row), columns, count,
+                      a + tile * a_tile + k * tile_rows, weights + k * panel,
+                      result(column, at, tile) + p * results_plane_, k > 0, ahead);
+        ahead += count / vector_lanes * lines_ahead * line_floats;
       }
+    }
   }
 
   void finish_tile(const float* products, std::int64_t row, std::int64_t rows, std::int64_t column,

@@ -208,10 +208,16 @@ void pack_rows(const In in, std::int64_t channels, const float* x, std::int64_t 
     for (std::int64_t c = 0; c * vector_lanes < channels; ++c) in.split(v, a + c * next, plane);
 }
 
-/// out [Rows, Vectors·lanes] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes],
-/// b [K][panel].
+// Cache lines of later weights that a tile asks for with every vector of channels, so that eight tiles fetch
+// as many weights as they use.
+constexpr int lines_ahead = vector_lanes * panel / 128;
+constexpr int line_floats = 16;
+
+/// out [Rows, Vectors·lanes] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes], b [K][panel]; what is
+/// at `ahead` moves to the second-level cache.
 template <int Rows, int Vectors>
-HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b, float* out, bool add) {
+HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b, float* out, bool add,
+                              const float* ahead) {
   const F32 d;
   V left[Rows], right[Rows];
 #pragma GCC unroll 16
@@ -227,6 +233,8 @@ HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b
     b += panel;
   };
   for (; count >= vector_lanes; count -= vector_lanes, a += tile_rows * vector_lanes) {
+#pragma GCC unroll 4
+    for (int i = 0; i < lines_ahead; ++i, ahead += line_floats) __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 4
     for (int j = 0; j < vector_lanes; ++j) step(j);
   }
@@ -279,17 +287,17 @@ HWY_INLINE void multiply_planes(std::int64_t count, const float* a, std::int64_t
 
 /// multiply_tile for a number of rows and columns known at run time.
 HWY_INLINE void multiply_some(std::int64_t rows, std::int64_t columns, std::int64_t count, const float* a,
-                              const float* b, float* out, bool add) {
+                              const float* b, float* out, bool add, const float* ahead) {
   if (columns > vector_lanes) {
     if (2 * rows > tile_rows)
-      multiply_tile<tile_rows, 2>(count, a, b, out, add);
+      multiply_tile<tile_rows, 2>(count, a, b, out, add, ahead);
     else
-      multiply_tile<tile_rows / 2, 2>(count, a, b, out, add);
+      multiply_tile<tile_rows / 2, 2>(count, a, b, out, add, ahead);
   } else {
     if (2 * rows > tile_rows)
-      multiply_tile<tile_rows, 1>(count, a, b, out, add);
+      multiply_tile<tile_rows, 1>(count, a, b, out, add, ahead);
     else
-      multiply_tile<tile_rows / 2, 1>(count, a, b, out, add);
+      multiply_tile<tile_rows / 2, 1>(count, a, b, out, add, ahead);
   }
 }
 

@@ -326,6 +326,29 @@ TEST(EqLinear, LongSumsKeepTheirDigits) {
     EXPECT_LE(rel_l2(eq_linear_forward(o.group, x, w, {}, {backend}), y), 2 * std::max(naive, 2e-7));
 }
 
+/// So many channels that neither the planes of the rows nor all results stay in the caches.
+TEST(EqLinear, ManyChannelsAreDoneInParts) {
+  for (const char* name : {"c2", "c4"}) {
+    const Group& group = Group::get(name);
+    const std::int64_t c = 1100, d = 450;
+    const Oracle o = random_case(group, 13, c, d, true, 3);
+    const EqLinearOptions exact{EqBackend::packed}, fused{EqBackend::fused};
+    const Tensor y = eq_linear_forward(group, o.x, o.w, o.b, exact);
+    const Tensor x = o.x.to(DType::f32), w = o.w.to(DType::f32), b = o.b.to(DType::f32);
+    poison(y.numel());
+    EXPECT_LE(rel_l2(eq_linear_forward(group, x, w, b, fused), y), 1e-6) << name;
+    const Tensor turned = random_case(group, 13, d, c, true, 4).w;
+    const Tensor dx = eq_linear_backward(group, o.dy, turned, o.x, true, false, false, exact).x;
+    poison(dx.numel());
+    EXPECT_LE(rel_l2(eq_linear_backward(group, o.dy.to(DType::f32), turned.to(DType::f32), x, true, false,
+                                        false, fused)
+                         .x,
+                     dx),
+              1e-6)
+        << name;
+  }
+}
+
 template <class E, class F>
 std::string error_of(F&& f) {
   try {

@@ -53,6 +53,7 @@ void add_config_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
 void add_tune_command(CLI::App& app, Action& action);
+void add_devices_command(CLI::App& app, Action& action);
 
 void add_json_option(CLI::App& command, bool& json);
 /// --device, --threads and --json.

@@ -75,6 +75,7 @@ int run_program(int argc, char** argv) {
   add_import_command(app, action);
   add_export_command(app, action);
   add_tune_command(app, action);
+  add_devices_command(app, action);
   int code = failure;
   try {
     code = parse_and_run(app, action, argc, argv);

@@ -65,6 +65,7 @@ double rel_l2(const Tensor& value, const Tensor& reference) {
 }
 
 TEST(CudaEqLinear, FlashIsAboutAsExactAsNaiveIn16Bits) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   const char* const results[]{"y", "dx", "dw"};
   for (const auto name : Group::names())
     for (const DType dtype : {DType::f16, DType::bf16}) {
@@ -133,6 +134,7 @@ TEST(CudaEqLinear, ExpandAndFold) {
 }
 
 TEST(CudaEqLinear, NamesItsKernel) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   const Group& group = Group::get("c4");
   const auto name = [&](EqBackend backend, std::int64_t c) {
     return eq_linear_kernel(group, {backend}, DType::f32, 1000, c, c, EqDirection::forward, gpu);

@@ -73,6 +73,7 @@ TEST(CudaReduce, SumAndMean) {
 }
 
 TEST(CudaReduce, MeansOfF16DoNotOverflow) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   const Tensor x = Tensor::full({3, 1000}, 200, DType::f16, gpu);
   EXPECT_THAT(mean(x, std::array{1}, false).to_vector(), testing::Each(200));
 }
@@ -217,6 +218,10 @@ TEST(CudaGather, Columns) {
           return {gather(x[0], x[1]), gather_backward(x[2], x[1], m)};
         },
         {normal({b, m}, 22), random_index(k, m, 23), normal({b, k}, 24)});
+}
+
+TEST(CudaGather, ColumnsOfBytes) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   const Tensor bytes = Tensor::from<std::uint8_t>({1, 2, 3, 4}, {1, 4}).to(gpu);
   EXPECT_THAT(gather(bytes, Tensor::from<std::int64_t>({3, 0}, {2}).to(gpu)).to_vector(),
               testing::ElementsAre(4, 1));

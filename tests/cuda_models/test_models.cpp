@@ -6,6 +6,7 @@
 #include "kernels/optimizer.h"
 #include "layers/equivariance.h"
 #include "layers/stochastic.h"
+#include "tests/cuda/device.h"
 #include "tests/models/model_testing.h"
 
 namespace gyre {
@@ -16,7 +17,7 @@ using testing::rel_l2;
 using testing::small_config;
 using testing::small_swin;
 
-const Device gpu = Device::cuda();
+const Device gpu = device_under_test();
 
 struct Case {
   const char *name, *group, *backend;

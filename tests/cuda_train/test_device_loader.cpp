@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.h"
+#include "tests/cuda/device.h"
 #include "tests/data/support.h"
 
 namespace gyre {
@@ -11,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-const Device gpu = Device::cuda();
+const Device gpu = device_under_test();
 const Preprocessing form{1, 28, 32, {0.3}, {0.4}};
 const Pipeline augmenting(form, {4, true, true});
 

@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "core/memory.h"
+#include "tests/cuda/device.h"
 #include "tests/train/support.h"
 #include "train/step.h"
 
 namespace gyre {
 namespace {
 
-const Device gpu = Device::cuda();
+const Device gpu = device_under_test();
 
 /// Everything random in the model is on.
 Config learner_config(const std::string& optimizer, std::int64_t accumulation = 1) {

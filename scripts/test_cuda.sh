@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/packages.sh build test
+scripts/packages.sh build test data
 cmake --preset emulated ${GYRE_CMAKE_FLAGS:-}
 cmake --build --preset emulated
 ctest --preset emulated

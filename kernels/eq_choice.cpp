@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cpu/scratch.h"
+
 namespace gyre::kernels {
 namespace {
 
@@ -32,7 +34,7 @@ std::uint64_t key_of(const EqShape& shape) {
 // The rules below are fitted to medians over a grid of shapes on two threads of a Zen 5 with AVX-512, whose
 // vectors of 16 channels they count in.
 
-std::int64_t vectors_of(std::int64_t channels) { return (channels + 15) / 16 * 16; }
+std::int64_t vectors_of(std::int64_t channels) { return cpu::round_up(channels, 16); }
 /// A tile holds two vectors of output channels.
 std::int64_t panels_of(std::int64_t channels) { return channels <= 32 ? 32 : vectors_of(channels); }
 
@@ -65,7 +67,7 @@ bool flash_wins_forward(const EqShape& shape) {
 
 bool flash_wins_backward(const EqShape& shape) {
   const int order = shape.group.order(), products = shape.group.fewest_form().products();
-  const Costs costs = order == 8 ? Costs{1.1, 240, -12000} : Costs{0.7, 30.0 * order, -40000};
+  const Costs costs = order == 8 ? Costs{1.1, 240, -12000} : Costs{0.7, 33.0 * order, -40000};
   const auto n = static_cast<double>(shape.rows), c = static_cast<double>(vectors_of(shape.channels_in)),
              d = static_cast<double>(shape.channels_out);
   const auto d_vectors = static_cast<double>(vectors_of(shape.channels_out));

@@ -72,11 +72,11 @@ class Dense {
   explicit Dense(const Tensor& x) : given_(x) {
     if (x.defined() && !x.is_contiguous()) copy_ = x.contiguous();
   }
-  operator const Tensor&() const { return copy_.defined() ? copy_ : given_; }
+  operator const Tensor&() const { return copy_ ? *copy_ : given_; }
 
  private:
   const Tensor& given_;
-  Tensor copy_;
+  std::optional<Tensor> copy_;
 };
 
 void forward_cpu(const EqForward& call, Tensor& y) {
@@ -85,14 +85,14 @@ void forward_cpu(const EqForward& call, Tensor& y) {
                       call.w.size(1), call.w.size(0),       num_threads()};
   switch (choose(shape, call.backend, call.x.dtype())) {
     case EqImplementation::naive:
-      y = cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache);
+      cpu::naive_eq_linear_forward(call.group, call.x, call.w, call.b, call.cache, y);
       break;
     case EqImplementation::packed:
-      y = cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache);
+      cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache, y);
       break;
     case EqImplementation::fused:
-      y = cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, call.activation,
-                                       call.pre_activation);
+      cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, call.activation,
+                                   call.pre_activation, y);
       return;
   }
   if (call.pre_activation) *call.pre_activation = y;
@@ -155,7 +155,7 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
   }
   const BilinearForm& form = form_of(group, options.products, x.dtype());
   std::optional<EqPlanes> temporary;
-  Tensor y;
+  Tensor y = Tensor::empty({x.size(0), w.size(0), group.order()}, x.dtype(), x.device());
   const Dense input(x), weight(w), bias(b);
   eq_linear_forward_op(x.device(),
                        EqForward{group, form, options.backend, input, weight, bias,

@@ -4,25 +4,24 @@
 
 namespace gyre::kernels::cpu {
 
-// Three implementations of EQ-Linear; shapes are checked and tensors dense.
+// Three implementations of EQ-Linear; shapes are checked and tensors dense. Forward writes y [N, D, T].
 
 /// One product with the expanded matrix.
-Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache);
+void naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
+                             EqPlanes& cache, Tensor& y);
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache);
 
 /// Library products on planes; f32 or f64.
-Tensor packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                                EqPlanes& cache);
+void packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+                              EqPlanes& cache, Tensor& y);
 LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x, const Tensor& w,
                                       const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache);
 
 /// Transform, products, inverse and activation in one pass over the rows; f32. `pre_activation`, if given, is
 /// as in eq_linear.h.
-Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache, Activation activation = Activation::none,
-                               Tensor* pre_activation = nullptr);
+void flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+                             EqPlanes& cache, Activation activation, Tensor* pre_activation, Tensor& y);
 /// For few rows dW is computed directly (eq_weight_gradient.h), and db left undefined.
 LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& form, const Tensor& x,
                                      const Tensor& w, const Tensor& grad, bool need_x, bool need_w,

@@ -9,6 +9,8 @@
 // once.
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "core/parallel.h"
@@ -26,6 +28,13 @@ struct FloatForm {
   int order, products;
   std::vector<float> input, weight, output;  // [P, T] each
 
+  /// Made once per form: small layers would feel it. Forms belong to groups, which live on.
+  static const FloatForm& of(const BilinearForm& form) {
+    static std::mutex mutex;
+    static std::unordered_map<const BilinearForm*, FloatForm> made;
+    const std::scoped_lock lock(mutex);
+    return made.try_emplace(&form, form).first->second;
+  }
   explicit FloatForm(const BilinearForm& form)
       : order(form.input.cols),
         products(form.products()),
@@ -97,7 +106,9 @@ void multiply(const FlashProduct& product, std::int64_t rows) {
 /// Whether the sums of all planes cost more to keep and to map back than the products of so few rows save:
 /// too few to be divided between threads (Grid).
 bool few_rows(std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
-  return rows <= 16 || (rows < 48 && (channels_out < 128 || channels_in * channels_out <= 8192));
+  const std::int64_t weights = channels_in * channels_out;
+  return rows <= 16 || (rows < 48 && (channels_out < 128 || weights <= 8192)) ||
+         (rows < 64 && weights <= 1024);
 }
 
 /// Sums for dW are kept apart by rows and by output channels.
@@ -120,12 +131,11 @@ struct Grid {
 
 }  // namespace
 
-Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache, Activation activation, Tensor* pre_activation) {
-  const FloatForm floats(form);
+void flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+                             EqPlanes& cache, Activation activation, Tensor* pre_activation, Tensor& y) {
+  const FloatForm& floats = FloatForm::of(form);
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
   const Tensor packed = packed_planes(form, floats, w, false, cache.state());
-  Tensor y = Tensor::empty({n, d, floats.order});
   const bool gelu = activation == Activation::gelu;
   float* sum = nullptr;
   if (pre_activation) {
@@ -147,13 +157,12 @@ Tensor flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const 
   product.sum = sum;
   product.y_stride = d * floats.order;
   multiply(product, n);
-  return y;
 }
 
 LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& form, const Tensor& x,
                                      const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
                                      bool need_b, EqPlanes& cache) {
-  const FloatForm floats(form);
+  const FloatForm& floats = FloatForm::of(form);
   const int order = floats.order, products = floats.products;
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0);
   LinearGrads grads;

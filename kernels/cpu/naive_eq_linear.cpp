@@ -28,13 +28,11 @@ Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, con
 
 }  // namespace
 
-Tensor naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
-                               EqPlanes& cache) {
+void naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
+                             EqPlanes& cache, Tensor& y) {
   const auto dense = dense_eq_layer(group, w, b, cache.state());
-  Tensor y = Tensor::empty({x.size(0), w.size(0), w.size(2)}, x.dtype());
   if (y.numel() > 0)
     linear_forward(x, dense->matrix, b.defined() ? dense->bias : b, &cache.state().naive.packed.cpu(), y);
-  return y;
 }
 
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,

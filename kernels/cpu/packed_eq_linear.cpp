@@ -89,9 +89,9 @@ void multiply_planes(const Weights& w, std::int64_t rows, const double* f, doubl
 
 /// output · ((input · x) ∘ w) + b, block by block.
 template <class T>
-Tensor multiply(const Matrix& input, const Matrix& output, const Weights& w, const T* bias, const Tensor& x) {
+void multiply(const Matrix& input, const Matrix& output, const Weights& w, const T* bias, const Tensor& x,
+              Tensor& y) {
   const std::int64_t n = x.size(0), p = w.products(), in = w.channels_in(), out = w.channels_out();
-  Tensor y = Tensor::empty({n, out, output.rows}, x.dtype());
   const T* from = x.data<T>();
   T* to = y.mutable_data<T>();
   const std::int64_t grain = std::max<std::int64_t>(12, 65536 / (in * out));
@@ -105,7 +105,6 @@ Tensor multiply(const Matrix& input, const Matrix& output, const Weights& w, con
       from_planes(output, rows, out, a.data(), bias, to + first * out * output.rows);
     }
   });
-  return y;
 }
 
 void gemm(const GemmShape& s, const float* a, const float* b, float* c) { gemm_f32(s, a, b, c); }
@@ -125,11 +124,11 @@ Tensor weight_gradient(const BilinearForm& form, const Tensor& x, const Tensor& 
 
 }  // namespace
 
-Tensor packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
-                                EqPlanes& cache) {
-  return dispatch_floating(x.dtype(), "eq_linear", [&]<class T>(T) {
-    return multiply(form.input, form.output, weights_of<T>(form, w, false, cache.state()),
-                    b.defined() ? b.data<T>() : nullptr, x);
+void packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
+                              EqPlanes& cache, Tensor& y) {
+  dispatch_floating(x.dtype(), "eq_linear", [&]<class T>(T) {
+    multiply(form.input, form.output, weights_of<T>(form, w, false, cache.state()),
+             b.defined() ? b.data<T>() : nullptr, x, y);
   });
 }
 
@@ -137,9 +136,11 @@ LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x,
                                       const Tensor& grad, bool need_x, bool need_w, EqPlanes& cache) {
   return dispatch_floating(x.dtype(), "eq_linear", [&]<class T>(T) {
     LinearGrads grads;
-    if (need_x)
-      grads.x = multiply<T>(form.output.transposed(), form.input.transposed(),
-                            weights_of<T>(form, w, true, cache.state()), nullptr, grad);
+    if (need_x) {
+      grads.x = Tensor::empty(x.shape(), x.dtype());
+      multiply<T>(form.output.transposed(), form.input.transposed(),
+                  weights_of<T>(form, w, true, cache.state()), nullptr, grad, grads.x);
+    }
     if (need_w) grads.w = weight_gradient<T>(form, x, grad, w.shape());
     return grads;
   });

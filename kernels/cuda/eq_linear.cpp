@@ -32,7 +32,6 @@ EqImplementation eq_linear_choice(const EqShape& shape, EqBackend backend) {
 
 void eq_linear_forward(const EqForward& call, Tensor& y) {
   const EqShape shape = shape_of(call.group, EqDirection::forward, call.x, call.w);
-  y = Tensor::empty({call.x.size(0), call.w.size(0), call.group.order()}, call.x.dtype(), call.x.device());
   const bool gelu = call.activation == Activation::gelu;
   if (call.pre_activation && gelu) *call.pre_activation = Tensor::empty(y.shape(), y.dtype(), y.device());
   if (y.numel() > 0) {

@@ -65,9 +65,8 @@ void move_words(const void* source, void* result, std::int64_t outer, const Indi
 }
 
 // result[o, r, m, c] = x[o, rows[r], m, cols[c]], x read as [outer, rows, middle, cols]; the shape stays.
-Tensor move(std::string_view what, const Tensor& x, const Indices& rows, std::int64_t middle,
-            const Indices& cols) {
-  require<DeviceError>(x.device().is_cpu(), "{} has no CUDA implementation", what);
+Tensor move(const Tensor& x, const Indices& rows, std::int64_t middle, const Indices& cols) {
+  if (!x.device().is_cpu()) return move(x.to(Device::cpu()), rows, middle, cols).to(x.device());
   Tensor result = Tensor::empty(x.shape(), x.dtype());
   if (x.numel() == 0) return result;
   const Tensor source = x.contiguous();
@@ -108,7 +107,7 @@ Pixel act_on_pixel(const Group& group, int t, Pixel p, int height, int width) {
 
 Tensor act_on_image(const Group& group, int g, const Tensor& image) {
   require<ShapeError>(image.rank() >= 2, "act_on_image takes [..., H, W], not {}", image.shape());
-  return move("act_on_image", image, {0}, 1, pixel_sources(group, g, image.size(-2), image.size(-1)));
+  return move(image, {0}, 1, pixel_sources(group, g, image.size(-2), image.size(-1)));
 }
 
 Tensor act_on_feature_map(const Group& group, int g, const Tensor& map) {
@@ -116,7 +115,7 @@ Tensor act_on_feature_map(const Group& group, int g, const Tensor& map) {
                       "act_on_feature_map of {} takes [..., {}, H, W], not {}", group.name(), group.order(),
                       map.shape());
   const Indices pixels = pixel_sources(group, g, map.size(-2), map.size(-1));
-  return move("act_on_feature_map", map, index_sources(group, g), 1, pixels);
+  return move(map, index_sources(group, g), 1, pixels);
 }
 
 Tensor act_on_tokens(const Group& group, int g, const Tensor& tokens, int height, int width, int prefix) {
@@ -130,13 +129,13 @@ Tensor act_on_tokens(const Group& group, int g, const Tensor& tokens, int height
   Indices rows;
   for (std::int64_t i = 0; i < prefix; ++i) rows.push_back(i);
   for (const std::int64_t pixel : pixel_sources(group, g, height, width)) rows.push_back(prefix + pixel);
-  return move("act_on_tokens", tokens, rows, channels, index_sources(group, g));
+  return move(tokens, rows, channels, index_sources(group, g));
 }
 
 Tensor act_on_index(const Group& group, int g, const Tensor& x) {
   check_element(group, g);
   require<ShapeError>(x.rank() >= 1, "act_on_index takes [..., C*T], not a scalar");
-  return move("act_on_index", x, {0}, channels_of("act_on_index", group, x), index_sources(group, g));
+  return move(x, {0}, channels_of("act_on_index", group, x), index_sources(group, g));
 }
 
 }  // namespace gyre

@@ -16,8 +16,8 @@ struct Pixel {
 Pixel act_on_pixel(const Group& group, int t, Pixel p, int height, int width);
 
 // The one public way to turn data by a group element; a(bX) = (ab)X holds exactly (docs/math.md section 1).
-// Any strides and data type; results are dense. ValueError for an element outside the group, and for c8 where
-// there are positions.
+// Any strides and data type; results are dense, on the device of the data, though the CPU moves them.
+// ValueError for an element outside the group, and for c8 where there are positions.
 
 /// Images or position maps [..., H, W]: (g·x)(p) = x(g⁻¹p). Throws ShapeError if g swaps axes and H ≠ W.
 Tensor act_on_image(const Group& group, int g, const Tensor& image);

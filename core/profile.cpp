@@ -6,7 +6,19 @@
 
 namespace gyre {
 
-Profile::Profile() {
+namespace {
+
+/// What the device failed with is told by the next call that waits for it.
+void wait_quietly(Device device) noexcept {
+  try {
+    synchronize(device);
+  } catch (const DeviceError&) {
+  }
+}
+
+}  // namespace
+
+Profile::Profile(Device device) : device_(device) {
   require(current == nullptr, "this thread already collects a profile");
   current = this;
 }
@@ -24,14 +36,16 @@ std::vector<Profile::Entry> Profile::entries() const {
 
 void ProfileScope::enter(const char* name) {
   Profile::current->inside_ = true;
+  wait_quietly(Profile::current->device_);
   name_ = name;
   start_ = Profile::Clock::now();
 }
 
 void ProfileScope::leave() {
-  const double seconds = std::chrono::duration<double>(Profile::Clock::now() - start_).count();
   Profile* profile = Profile::current;
   if (profile == nullptr) return;
+  wait_quietly(profile->device_);
+  const double seconds = std::chrono::duration<double>(Profile::Clock::now() - start_).count();
   profile->inside_ = false;
   auto& entries = profile->entries_;
   auto entry = std::find_if(entries.begin(), entries.end(), [&](const auto& e) { return e.name == name_; });

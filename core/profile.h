@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/device.h"
+
 namespace gyre {
 
 /// Time by operation, collected on the thread that made it while it lives; one at a time. An operation within
@@ -17,7 +19,8 @@ class Profile {
     double seconds = 0;
   };
 
-  Profile();
+  /// `device`: waited for around each operation, so that its time is the device's too.
+  explicit Profile(Device device = {});
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
@@ -31,6 +34,7 @@ class Profile {
   friend class ProfileScope;
   using Clock = std::chrono::steady_clock;
 
+  Device device_;
   Clock::time_point begin_ = Clock::now();
   std::vector<Entry> entries_;
   bool inside_ = false;

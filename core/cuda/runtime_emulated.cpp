@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int devices = 2;
 constexpr std::size_t device_memory = std::size_t{4} << 30;  // each
+constexpr std::size_t most_poisoned = std::size_t{64} << 20;
 
 void* allocate_device_memory(std::size_t size) {
   void* data = nullptr;
@@ -64,12 +66,14 @@ void synchronize(void*) {}
 void* allocate(std::size_t bytes, int index, void*) {
   EmulatedDevice& at = device(index);
   if (bytes == 0) return nullptr;
+  const MemoryStats stats = at.pool.stats();
   try {
+    require(bytes <= device_memory - std::min(stats.active, device_memory), "the device is full");
     void* data = at.pool.allocate(bytes);
-    std::memset(data, 0xff, bytes);  // NaN in every floating type: what is read must have been written
+    // NaN in every floating type: what is read must have been written. Larger blocks only fill the device.
+    std::memset(data, 0xff, std::min(bytes, most_poisoned));
     return data;
   } catch (const Error&) {
-    const MemoryStats stats = at.pool.stats();
     throw OutOfMemoryError(
         fmt::format("cannot allocate {} bytes on cuda:{}: {} bytes in use, {} of {} bytes free", bytes, index,
                     stats.active, device_memory - stats.active, device_memory));

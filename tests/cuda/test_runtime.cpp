@@ -7,6 +7,7 @@
 
 #include "core/cuda/check.h"
 #include "core/cuda/upload.h"
+#include "core/profile.h"
 #include "core/tensor.h"
 
 namespace gyre::cuda {
@@ -151,6 +152,29 @@ TEST(CudaUpload, BringsBatchesBesideCompute) {
   EXPECT_TRUE(upload(Tensor::zeros({2}), Device::cpu()).device().is_cpu());
   EXPECT_THAT([&] { upload(turned, gpu); },
               ThrowsMessage<DeviceError>("upload takes a tensor on the CPU, not i64[3, 2] cuda:0"));
+}
+
+TEST(CudaUpload, IsTakenOnceAndMayBeGivenUp) {
+  const Tensor host = Tensor::empty_pinned({1000}, DType::f32);
+  Tensor values = host;
+  values.fill_(3);
+  const std::size_t before = memory_stats(0).active;
+  {
+    Upload upload(host, gpu), moved = std::move(upload);
+    const Tensor there = moved.take();
+    EXPECT_EQ(there.to_vector(), std::vector<double>(1000, 3.0));
+    EXPECT_THAT([&] { moved.take(); }, ThrowsMessage<Error>("an upload is taken once"));
+    const Upload given_up(host, gpu);
+  }
+  EXPECT_EQ(memory_stats(0).active, before);
+}
+
+TEST(CudaProfile, TimesWhatTheDeviceDoes) {
+  const Profile profile(gpu);
+  const Tensor x = Tensor::ones({256, 256}, DType::f32, gpu);
+  const Tensor y = x.to(DType::f64);
+  ASSERT_EQ(profile.entries().size(), 2U);
+  for (const Profile::Entry& entry : profile.entries()) EXPECT_GT(entry.seconds, 0) << entry.name;
 }
 
 TEST(CudaDevices, TensorsMoveBetweenThem) {

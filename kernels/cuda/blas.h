@@ -28,7 +28,9 @@ struct GemmOptions {
 /// C = activation(alpha·A·B + bias), or C += alpha·A·B, row-major, on the device's compute stream. f64, f32,
 /// f16 or bf16; 16-bit products are summed in f32 and rounded at the end (twice where the epilogue is not the
 /// library's). Any strides of A and B: operands without a unit stride are copied first. k = 0 gives zeros or
-/// the bias. The same bits for the same arguments. Throws DTypeError, DeviceError or Error.
+/// the bias. The same bits for the same arguments; in other processes too where deterministic() is on, else
+/// the first of several equal products times what the library proposes. Throws DTypeError, DeviceError or
+/// Error.
 void gemm(Device device, DType dtype, const GemmShape& shape, const void* a, const void* b, void* c,
           const GemmOptions& options = {});
 

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/library.h"
 #include "core/cuda/runtime.h"
+#include "core/deterministic.h"
+#include "core/storage.h"
 #include "kernels/cuda/blas_product.h"
 
 namespace gyre::kernels::cuda {
@@ -17,6 +21,7 @@ namespace {
 
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
 constexpr int max_devices = 64;
+constexpr int most_proposals = 8;
 
 /// The functions of cuBLASLt, opened at the first product.
 struct CublasLt {
@@ -101,6 +106,7 @@ struct KeyHash {
 /// A chosen kernel with the descriptions of its operands; never freed, like the library.
 struct Plan {
   bool found = false;
+  std::vector<cublasLtMatmulAlgo_t> proposals;  // most promising first
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t left = nullptr, right = nullptr, result = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
@@ -177,15 +183,20 @@ Plan make_plan(cublasLtHandle_t handle, const Key& k) {
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, k.a_alignment);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, k.c_alignment);
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, k.c_alignment);
-  cublasLtMatmulHeuristicResult_t best{};
+  std::array<cublasLtMatmulHeuristicResult_t, most_proposals> proposals{};
   int count = 0;
   const cublasStatus_t status = lt().cublasLtMatmulAlgoGetHeuristic(
-      handle, plan.product, plan.left, plan.right, plan.result, plan.result, preference, 1, &best, &count);
+      handle, plan.product, plan.left, plan.right, plan.result, plan.result, preference,
+      deterministic() ? 1 : most_proposals, proposals.data(), &count);
   lt().cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
     check(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
-  plan.found = status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
-  plan.algorithm = best.algo;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+    const cublasLtMatmulHeuristicResult_t& proposal = proposals[static_cast<std::size_t>(i)];
+    if (proposal.state == CUBLAS_STATUS_SUCCESS) plan.proposals.push_back(proposal.algo);
+  }
+  plan.found = !plan.proposals.empty();
+  if (plan.found) plan.algorithm = plan.proposals.front();
   return plan;
 }
 
@@ -199,13 +210,22 @@ class DeviceBlas {
   }
 
   bool run(const Product& p) {
-    void* const stream = gyre::cuda::compute_stream(index_);
+    gyre::cuda::compute_stream(index_);  // makes the device current
     const std::lock_guard lock(mutex_);
     const Key key = key_of(p);
     auto known = plans_.find(key);
-    if (known == plans_.end()) known = plans_.emplace(key, make_plan(handle_, key)).first;
+    if (known == plans_.end()) {
+      known = plans_.emplace(key, make_plan(handle_, key)).first;
+      if (known->second.proposals.size() > 1) keep_fastest(known->second, p);
+    }
     const Plan& plan = known->second;
     if (!plan.found) return false;
+    check(multiply(plan, plan.algorithm, p), "cublasLtMatmul", __FILE__, __LINE__);
+    return true;
+  }
+
+ private:
+  cublasStatus_t multiply(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Product& p) const {
     if (p.bias != nullptr) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     if (p.pre_activation != nullptr)
       set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.pre_activation);
@@ -213,14 +233,44 @@ class DeviceBlas {
     const auto alpha_f32 = static_cast<float>(p.alpha), beta_f32 = static_cast<float>(beta);
     const bool f64 = p.dtype == DType::f64;
     const void* const alpha = f64 ? static_cast<const void*>(&p.alpha) : &alpha_f32;
-    GYRE_CHECK(lt().cublasLtMatmul(handle_, plan.product, alpha, p.b, plan.left, p.a, plan.right,
-                                   f64 ? static_cast<const void*>(&beta) : &beta_f32, p.c, plan.result, p.c,
-                                   plan.result, &plan.algorithm, workspace_, workspace_bytes,
-                                   static_cast<cudaStream_t>(stream)));
-    return true;
+    return lt().cublasLtMatmul(handle_, plan.product, alpha, p.b, plan.left, p.a, plan.right,
+                               f64 ? static_cast<const void*>(&beta) : &beta_f32, p.c, plan.result, p.c,
+                               plan.result, &algorithm, workspace_, workspace_bytes,
+                               static_cast<cudaStream_t>(gyre::cuda::compute_stream(index_)));
   }
 
- private:
+  /// Times the proposals on these operands, with a result of their own.
+  void keep_fastest(Plan& plan, Product p) const {
+    constexpr int repeats = 4;
+    const GemmShape& s = p.shape;
+    if (s.batch > 1 && s.c_batch < 0) return;
+    const std::int64_t extent = (s.batch - 1) * s.c_batch + (s.m - 1) * s.c_row + s.n;
+    const std::size_t bytes = static_cast<std::size_t>(extent) * size_of(p.result);
+    const Device device = Device::cuda(index_);
+    void* const stream = gyre::cuda::compute_stream(index_);
+    try {
+      Storage result(bytes, device), beside(p.pre_activation != nullptr ? bytes : 0, device);
+      p.c = result.mutable_data();
+      if (p.pre_activation != nullptr) p.pre_activation = beside.mutable_data();
+      gyre::cuda::Event start(index_, true), end(index_, true);
+      double least = std::numeric_limits<double>::infinity();
+      for (const cublasLtMatmulAlgo_t& proposal : plan.proposals) {
+        bool works = multiply(plan, proposal, p) == CUBLAS_STATUS_SUCCESS;  // not timed: its code is loaded
+        start.record(stream);
+        for (int i = 0; i < repeats && works; ++i)
+          works = multiply(plan, proposal, p) == CUBLAS_STATUS_SUCCESS;
+        end.record(stream);
+        end.synchronize();
+        const double took = end.since(start);
+        if (!works || took >= least) continue;
+        least = took;
+        plan.algorithm = proposal;
+      }
+    } catch (const OutOfMemoryError&) {
+      // The most promising one stays.
+    }
+  }
+
   int index_;
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;

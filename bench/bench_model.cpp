@@ -22,30 +22,33 @@ class Contestant {
  public:
   Contestant(const BenchModelOptions& options, const Config& config, std::string impl,
              const std::vector<Batch>& batches)
-      : batches_(batches), rate_(1e-3 * config.optimizer.learning_rate) {
+      : device_(options.device), batches_(batches), rate_(1e-3 * config.optimizer.learning_rate) {
     row_.impl = std::move(impl);
-    const std::size_t before = memory_stats().active;
-    reset_peak_memory();
+    const std::size_t before = memory_stats(device_).active;
+    reset_peak_memory(device_);
     Config own = config;
     own.model = twin_of(config.model, row_.impl);
     if (options.training) {
-      learner_ = std::make_unique<Learner>(own);
+      learner_ = std::make_unique<Learner>(own, device_);
     } else {
       inference_ = make_model(own.model, own.train.seed);
+      inference_->to(device_);
       inference_->eval();
     }
     for (int i = 0; i < 2; ++i) step();
-    row_.peak_memory_mb = static_cast<double>(memory_stats().peak - before) / 1e6;
+    row_.peak_memory_mb = static_cast<double>(memory_stats(device_).peak - before) / 1e6;
     row_.kernels = model().kernel_names(batches.front().size());
   }
 
-  /// Steps for `seconds`, at least one; returns milliseconds per step.
+  /// Steps for `seconds`, at least one; returns milliseconds per step, each to its end on the device.
   double run(double seconds) {
+    synchronize(device_);
     const Clock::time_point start = Clock::now();
     double elapsed = 0;
     std::int64_t steps = 0;
     do {
       step();
+      synchronize(device_);
       ++steps;
       elapsed = milliseconds_since(start);
     } while (elapsed < 1e3 * seconds);
@@ -54,7 +57,7 @@ class Contestant {
   }
 
   void profile(double seconds) {
-    Profile profile;
+    const Profile profile(device_);
     run(seconds);
     const double total = profile.seconds();
     row_.profile = profile.entries();
@@ -92,6 +95,7 @@ class Contestant {
     }
   }
 
+  Device device_;
   const std::vector<Batch>& batches_;
   double rate_;  // small, since time does not depend on it but divergence would
   std::unique_ptr<Learner> learner_;
@@ -109,7 +113,11 @@ BenchModelResult bench_model(const BenchModelOptions& options) {
                       options.rounds);
   require<ValueError>(options.seconds > 0, "bench: {} seconds per round must be positive", options.seconds);
   Config config = options.config;
-  const auto [batches, images] = prepare_batches(config, options.random_images);
+  auto [batches, images] = prepare_batches(config, options.random_images);
+  for (Batch& batch : batches) {
+    batch.images = batch.images.to(options.device);
+    batch.labels = batch.labels.to(options.device);
+  }
 
   std::vector<std::unique_ptr<Contestant>> contestants;
   contestants.push_back(std::make_unique<Contestant>(options, config, "standard", batches));
@@ -123,8 +131,8 @@ BenchModelResult bench_model(const BenchModelOptions& options) {
   std::vector<Runs> runs(contestants.size());
   for (int run = 0; run < options.runs; ++run) run_alternating(options.rounds, measure, runs);
 
-  BenchModelResult result{this_machine(),          config.model.name, images,
-                          config.train.batch_size, options.runs,      {}};
+  BenchModelResult result{
+      this_machine(), options.device, config.model.name, images, config.train.batch_size, options.runs, {}};
   const auto naive = std::find(options.impls.begin(), options.impls.end(), "naive");
   const Runs* naive_runs = naive == options.impls.end()
                                ? nullptr

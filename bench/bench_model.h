@@ -14,6 +14,7 @@ namespace gyre {
 /// `gyre bench model` and `gyre bench train`: inference or training steps of the standard model and of its
 /// equivariant twin at equal width, on the same batches held in memory, interleaved.
 struct BenchModelOptions {
+  Device device;
   Config config;               ///< model, optimiser and batch; images come from its data
   bool training = false;       ///< whole updates, else forward passes without gradients
   bool random_images = false;  ///< also taken where the data is not there
@@ -32,8 +33,8 @@ struct BenchModelRow {
   /// their bias gradients; from steps of their own after the timed ones.
   double linear_share = 0;
   Ratio to_standard, to_naive;  ///< to_naive is 0 where naive did not run
-  double peak_memory_mb =
-      0;  ///< of tensors: weights, activations and, in training, gradients and moments; without the batches
+  double peak_memory_mb = 0;  ///< of tensors on the device: weights, activations and, in training, gradients
+                              ///< and moments; without the batches
   /// Those steps by operation, longest first, the rest as "other".
   std::vector<Profile::Entry> profile;
   std::int64_t profiled_steps = 0;
@@ -42,6 +43,7 @@ struct BenchModelRow {
 
 struct BenchModelResult {
   Machine machine;
+  Device device;
   std::string model;
   std::string images;  ///< "fashion_mnist", "random" or "random (why)"
   std::int64_t batch = 0;

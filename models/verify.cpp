@@ -69,7 +69,7 @@ LayerRun run_layer(Module& layer, const Tensor& input, std::uint64_t seed) {
   const Variable x(input, true);
   const Variable y = layer(x);
   RandomStream stream(seed, Purpose::test, 1);
-  y.backward(random_normal(y.shape(), 1, stream, y.dtype()));
+  y.backward(random_normal(y.shape(), 1, stream, y.dtype()).to(input.device()));
   LayerRun run{{"Y", y.data()}, {"dX", x.grad()}};
   for (const auto& [name, parameter] : layer.parameters())
     run.emplace_back(name.ends_with("bias") ? "db" : "dW", parameter->variable.grad());
@@ -98,7 +98,7 @@ std::vector<ExactnessRow> compare_backends(const Met& met, EqProduct& product, s
 
 /// Images moved one pixel to the right, the last column first: no symmetry of any group here.
 Tensor shifted(const Tensor& images) {
-  Tensor result = Tensor::empty(images.shape(), images.dtype());
+  Tensor result = Tensor::empty(images.shape(), images.dtype(), images.device());
   const std::int64_t side = images.size(3);
   result.slice(3, 1, side).copy_(images.slice(3, 0, side - 1));
   result.slice(3, 0, 1).copy_(images.slice(3, side - 1, side));
@@ -131,7 +131,8 @@ class Verification {
     RandomStream stream(options.seed, Purpose::test);
     images_ =
         random_normal({result.samples, config.in_channels, config.image_size, config.image_size}, 1, stream)
-            .to(dtype_);
+            .to(dtype_)
+            .to(model.device());
   }
 
   void run() {

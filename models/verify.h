@@ -66,12 +66,12 @@ double equivariance_mark(std::string_view scope, DType dtype);  ///< f32 1e-5; f
 /// "mirror", "mirror, turn 90" …
 std::string element_name(int d4_element);
 
-/// Proves a model on images of standard normal values, in f32 and then in f64: each kind of EQ-Linear layer
-/// by flash and by naive on the values it meets inside the model (Y, dX, dW, db; Flash EQ-Linear paper, arXiv
-/// 2607.21271, tables 10 and 11), each kind of equivariant layer and the whole model under every element of
-/// the group, and that elements of d4 outside the group (for d4 itself a shift by one pixel) do change the
-/// logits. Of layers of one kind and size the first and the last are taken. Leaves the model in evaluation
-/// mode and f64.
+/// Proves a model, where it lives, on images of standard normal values, in f32 and then in f64: each kind of
+/// EQ-Linear layer by flash and by naive on the values it meets inside the model (Y, dX, dW, db; Flash
+/// EQ-Linear paper, arXiv 2607.21271, tables 10 and 11), each kind of equivariant layer and the whole model
+/// under every element of the group, and that elements of d4 outside the group (for d4 itself a shift by one
+/// pixel) do change the logits. Of layers of one kind and size the first and the last are taken. Leaves the
+/// model in evaluation mode and f64.
 VerifyResult verify_model(Model& model, const VerifyOptions& options = {});
 
 }  // namespace gyre

@@ -39,8 +39,11 @@ TEST(Json, EveryCommandPrintsItsKeys) {
   const std::string picture = folder.write("a.pgm", "P5\n8 8\n255\n" + test::random_bytes(64, 1)).string();
 
   const json train = parsed({"train", yaml, "--out", run, "--json"});
-  EXPECT_THAT(keys(train), UnorderedElementsAre("run", "complete", "steps", "epochs", "best", "last", "test",
-                                                "tune_table", "images_per_s", "peak_memory_mb"));
+  EXPECT_THAT(keys(train),
+              UnorderedElementsAre("run", "complete", "steps", "epochs", "best", "last", "test", "tune_table",
+                                   "images_per_s", "peak_memory_mb", "device", "peak_device_memory_mb"));
+  EXPECT_EQ(train.at("device"), "cpu");
+  EXPECT_TRUE(train.at("peak_device_memory_mb").is_null());
   EXPECT_EQ(train.at("complete"), true);
   EXPECT_THAT(keys(train.at("best")), UnorderedElementsAre("epoch", "top1"));
   EXPECT_THAT(keys(train.at("last")), UnorderedElementsAre("loss", "top1"));
@@ -56,9 +59,12 @@ TEST(Json, EveryCommandPrintsItsKeys) {
 
   const json eval = parsed({"eval", run, "--rotations", "--json"});
   EXPECT_THAT(keys(eval), UnorderedElementsAre("model", "checkpoint", "weights", "split", "backend",
-                                               "kernels", "samples", "loss", "top1", "top5", "rotations"));
+                                               "kernels", "device", "images_per_s", "peak_device_memory_mb",
+                                               "samples", "loss", "top1", "top5", "rotations"));
   EXPECT_EQ(eval.at("top1"), train.at("test").at("top1"));
   EXPECT_EQ(eval.at("samples"), 100);
+  EXPECT_EQ(eval.at("device"), "cpu");
+  EXPECT_GT(eval.at("images_per_s"), 0);
   EXPECT_EQ(eval.at("top5"), 100);
   for (const json& turn : eval.at("rotations"))
     EXPECT_THAT(keys(turn), UnorderedElementsAre("degrees", "top1", "loss", "max_logit_change"));
@@ -86,7 +92,8 @@ TEST(Json, BenchOfModelsPrintsItsKeys) {
       folder.write("tiny.yaml", config_to_yaml(test::tiny_config(folder.path()))).string();
   for (const char* command : {"train", "model"}) {
     const json bench = parsed({"bench", command, yaml, "--rounds", "2", "--seconds", "0.01", "--json"});
-    EXPECT_THAT(keys(bench), UnorderedElementsAre("machine", "model", "images", "batch", "runs", "results"));
+    EXPECT_THAT(keys(bench),
+                UnorderedElementsAre("machine", "device", "model", "images", "batch", "runs", "results"));
     EXPECT_THAT(keys(bench.at("machine")), machine_keys());
     EXPECT_EQ(bench.at("images"), folder.path().string());
     EXPECT_EQ(bench.at("batch"), 20);

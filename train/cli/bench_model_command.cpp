@@ -55,6 +55,7 @@ void print_json(const BenchModelResult& result, bool profile) {
   auto rows = ordered_json::array();
   for (const BenchModelRow& row : result.results) rows.push_back(row_json(row, result.runs, profile));
   const ordered_json json{{"machine", machine_json(result.machine)},
+                          {"device", result.device.str()},
                           {"model", result.model},
                           {"images", result.images},
                           {"batch", result.batch},
@@ -103,6 +104,7 @@ void print_text(const BenchModelResult& result, const Options& options) {
              options.bench.training ? "whole updates" : "inference");
   fmt::print("images   {}\n", result.images);
   print_machine(result.machine);
+  if (result.device.is_cuda()) fmt::print("device   {}\n", describe(result.device));
   fmt::print("timed    steps alone; batches are in memory, models are built before\n\n");
   const int wide = result.runs > 1 ? 16 : 11;
   fmt::print("{:<9}  {:>10}  {:>9}  {:>19}  {:>6}  {:>6}  {:>{}}  {:>{}}  {:>9}\n", "layers", "images/s",
@@ -134,8 +136,7 @@ int run(Options& options) {
     options.bench.random_images = true;
   }
   options.bench.impls = parse_backends("--impl", options.impls);
-  prepare_cpu(options.common, config.train.threads, true,
-              options.bench.training ? "bench train" : "bench model");
+  options.bench.device = prepare_machine(options.common, config.train.threads, true);
   const BenchModelResult result = bench_model(options.bench);
   if (options.common.json) {
     print_json(result, options.profile);

@@ -140,9 +140,10 @@ void print_equivariance(const VerifyResult& result) {
 }
 
 int run(const Options& options) {
-  prepare_cpu(options.common, 0, true, "verify");
+  const Device device = prepare_machine(options.common, 0, true);
   Subject subject = subject_of(options);
   Model& model = *subject.model;
+  model.to(device);
   if (!options.common.backend.empty()) model.set_backend(kernels::parse_eq_backend(options.common.backend));
   VerifyOptions how;
   how.samples = options.samples;

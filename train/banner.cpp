@@ -30,7 +30,7 @@ std::string banner(const Config& config, const DataSplits& splits, Learner& lear
                    with_commas(counts.parameters), format_si(static_cast<double>(counts.executed_flops))));
   const auto names = learner.model().kernel_names(config.train.batch_size);
   if (!names.empty()) {
-    const std::string table = kernels::eq_table_id();
+    const std::string table = device.is_cpu() ? kernels::eq_table_id() : "";
     line("kernels", fmt::format("{} ({})", fmt::join(names, ", "),
                                 table.empty() ? "fixed rule" : "tune table " + table));
   }

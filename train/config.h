@@ -48,6 +48,7 @@ struct TrainConfig {
   double clip_norm = 1.0;    ///< 0: off
   double ema_decay = 0.999;  ///< 0: off
   std::uint64_t seed = 0;
+  bool deterministic = true;    ///< on CUDA: kernels by rule, not by speed
   std::int64_t eval_every = 1;  ///< epochs
   std::int64_t bad_steps = 10;  ///< consecutive non-finite losses that stop the run
   std::int64_t log_every = 50;  ///< updates

@@ -162,6 +162,9 @@ void add_train(std::vector<ConfigField>& fields) {
       .number("ema_decay", &S::ema_decay, below_one, "decay of the averaged weights; 0: no averaging")
       .number("seed", &S::seed, Range<std::uint64_t>{},
               "of initial weights, sample order, augmentation and dropout")
+      .flag("deterministic", &S::deterministic,
+            "on CUDA: true repeats bit for bit; false times product kernels at their first use and keeps the "
+            "fastest, so that last digits may differ")
       .number("eval_every", &S::eval_every, Integers{1, million},
               "epochs between evaluations; the last one always counts")
       .number("bad_steps", &S::bad_steps, Integers{1, million},

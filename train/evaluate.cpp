@@ -1,12 +1,14 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <utility>
 
 #include "autograd/ops/loss.h"
 #include "core/group_action.h"
+#include "core/memory.h"
 #include "data/device_loader.h"
 #include "data/splits.h"
 #include "train/checkpoint.h"
@@ -144,6 +146,7 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   EvalResult result;
   result.checkpoint = find_checkpoint(options.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(result.checkpoint, CheckpointParts::weights);
+  if (options.device.is_cuda()) reset_peak_memory(options.device);
   const std::unique_ptr<Model> model = load_model(checkpoint, options.weights, options.device);
   if (options.backend) model->set_backend(*options.backend);
 
@@ -160,6 +163,7 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   result.kernels = model->kernel_names(options.batch_size);
   result.split = options.split;
   result.preprocessing = in_words(checkpoint.preprocessing);
+  result.device = options.device;
 
   // Element k + 4f mirrors if f = 1, then turns by k · 90°.
   const Group& turns = Group::get("d4");
@@ -167,16 +171,13 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
   std::vector<Tally> tallies(static_cast<std::size_t>(views));
   std::vector<double> changes(static_cast<std::size_t>(views), 0.0);
   double largest_logit = 0;
+  const auto started = std::chrono::steady_clock::now();
   for_each_batch(*model, dataset, checkpoint.preprocessing, options.batch_size, options.workers,
                  options.progress ? "eval" : "", [&](const Batch& batch) {
                    const Tensor labels = batch.labels.to(Device::cpu());
-                   // Images turn on the CPU.
-                   const Tensor source = views > 1 ? batch.images.to(Device::cpu()) : Tensor();
                    Tensor upright;
                    for (int turn = 0; turn < views; ++turn) {
-                     const Tensor images = turn == 0
-                                               ? batch.images
-                                               : act_on_image(turns, turn, source).to(batch.images.device());
+                     const Tensor images = turn == 0 ? batch.images : act_on_image(turns, turn, batch.images);
                      const Tensor logits = logits_of(*model, images);
                      const auto i = static_cast<std::size_t>(turn);
                      tallies[i].add(logits, labels);
@@ -187,7 +188,11 @@ EvalResult evaluate_checkpoint(const EvalOptions& options) {
                      changes[i] = std::max(changes[i], largest_change(logits, upright));
                    }
                  });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   result.accuracy = tallies.front().accuracy();
+  result.images_per_s = static_cast<double>(views * result.accuracy.samples) / seconds.count();
+  if (options.device.is_cuda())
+    result.peak_device_memory_mb = 1e-6 * static_cast<double>(memory_stats(options.device).peak);
   for (int turn = 0; options.rotations && turn < views; ++turn) {
     const auto i = static_cast<std::size_t>(turn);
     result.rotations.push_back(

@@ -52,6 +52,9 @@ struct EvalResult {
   std::vector<std::string> kernels;  ///< names of the EQ-Linear kernels that ran
   std::string split;
   std::string preprocessing;  ///< in words
+  Device device;
+  double images_per_s = 0;            ///< loading included; a turned image counts again
+  double peak_device_memory_mb = -1;  ///< of tensors on a CUDA device; -1: computed on the CPU
   Accuracy accuracy;
   std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for, then mirrored
 };

@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/cuda/runtime.h"
+#include "core/deterministic.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "kernels/eq_choice.h"
 #include "train/banner.h"
@@ -44,31 +47,48 @@ void settle_updates(Config& config, const DataSplits& splits, Device device, boo
                config.train.time_budget);
 }
 
-/// What chose the kernels of the run, in kernels.json; its absence says "the fixed rule".
-std::string stored_tune_table(const fs::path& run) {
-  const fs::path file = run / kernels_name;
-  if (!fs::exists(file)) return "";
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
-  require<FileError>(json.is_object(), "{}: not valid JSON", file.string());
-  const auto table = json.value("tune_table", nlohmann::json());
-  return table.is_string() ? table.get<std::string>() : "";
+/// What last digits depend on.
+struct KernelChoice {
+  std::string tune_table;  ///< id; empty: the fixed rule
+  std::string device;      ///< "cpu" or "NVIDIA H200"
+  bool operator==(const KernelChoice&) const = default;
+};
+
+KernelChoice choice_on(Device device) {
+  if (device.is_cuda()) return {"", cuda::device_info(device.index).name};
+  return {kernels::eq_table_id(), "cpu"};
 }
 
-void store_kernels(const fs::path& run, const std::vector<std::string>& names) {
-  const std::string table = kernels::eq_table_id();
+/// As kernels.json of the run says; the fixed rule on the CPU where it says nothing.
+KernelChoice stored_choice(const fs::path& run) {
+  const fs::path file = run / kernels_name;
+  if (!fs::exists(file)) return {"", "cpu"};
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  require<FileError>(json.is_object(), "{}: not valid JSON", file.string());
+  const auto text = [&](const char* key, const char* otherwise) {
+    const auto value = json.value(key, nlohmann::json());
+    return value.is_string() ? value.get<std::string>() : otherwise;
+  };
+  return {text("tune_table", ""), text("device", "cpu")};
+}
+
+void store_kernels(const fs::path& run, Device device, const std::vector<std::string>& names) {
+  const auto [table, name] = choice_on(device);
   const nlohmann::ordered_json json{
       {"tune_table", table.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(table)},
+      {"device", name},
       {"threads", num_threads()},
       {"kernels", names}};
   write_file_atomically(run / kernels_name, json.dump(2) + "\n");
 }
 
-void warn_of_other_kernels(const fs::path& run) {
-  const auto text = [](const std::string& table) {
-    return table.empty() ? std::string("the fixed rule") : "tune table " + table;
-  };
-  const std::string before = stored_tune_table(run), now = kernels::eq_table_id();
+void warn_of_other_kernels(const fs::path& run, Device device) {
+  const KernelChoice before = stored_choice(run), now = choice_on(device);
   if (before == now) return;
+  const auto text = [&](const KernelChoice& choice) {
+    return (choice.tune_table.empty() ? "the fixed rule" : "tune table " + choice.tune_table) +
+           (before.device == now.device ? "" : " on " + choice.device);
+  };
   fmt::print(stderr,
              "gyre: warning: {}: kernels were chosen by {}, now by {}: results may differ in their last "
              "digits\n",
@@ -96,7 +116,8 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   result.test_top1 = number(json.value("/test/top1"_json_pointer, nlohmann::json()), -1);
   result.images_per_s = number(json.value("images_per_s", nlohmann::json()), 0);
   result.peak_memory_mb = number(json.value("peak_memory_mb", nlohmann::json()), 0);
-  result.tune_table = stored_tune_table(run);
+  result.peak_device_memory_mb = number(json.value("peak_device_memory_mb", nlohmann::json()), -1);
+  result.tune_table = stored_choice(run).tune_table;
   result.already_complete = true;
   return result;
 }
@@ -140,6 +161,7 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
+  set_deterministic(config.train.deterministic);
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
   if (options.resume)
@@ -175,6 +197,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
       transfer = take_over(model, *parent, config.finetune, splits.train->class_names());
     };
   }
+  if (options.device.is_cuda()) reset_peak_memory(options.device);
   Training training(config, splits, options, prepare);
   if (!options.json)
     fmt::print("{}", banner(config, splits, training.learner(), training.steps_per_epoch(), options.device));
@@ -190,7 +213,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
 
   std::unique_ptr<RunDirectory> run;
   if (point) {
-    warn_of_other_kernels(point->run);
+    warn_of_other_kernels(point->run, options.device);
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
     announce(
@@ -204,9 +227,10 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     announce(fmt::format("run {}", out.string()), options);
   }
   if (parent) run->log(describe(*parent, transfer, true));
-  store_kernels(run->path(), training.learner().model().kernel_names(config.train.batch_size));
+  store_kernels(run->path(), options.device,
+                training.learner().model().kernel_names(config.train.batch_size));
   TrainResult result = training.run(*run);
-  result.tune_table = kernels::eq_table_id();
+  result.tune_table = choice_on(options.device).tune_table;
   result.parent = config.finetune.checkpoint;
   result.transfer = std::move(transfer);
   if (!result.interrupted && result.updates >= config.train.updates) training.finish(*run, result);

@@ -35,8 +35,10 @@ struct TrainResult {
   double test_top1 = -1;  ///< of the best checkpoint, measured once at the end; -1: not reached
   double images_per_s = 0;
   double peak_memory_mb = 0;
-  std::string tune_table;    ///< id of the table that kernels were taken from; empty: the fixed rule
-  bool interrupted = false;  ///< by SIGINT or SIGTERM, after saving
+  Device device;
+  double peak_device_memory_mb = -1;  ///< of tensors on a CUDA device; -1: computed on the CPU
+  std::string tune_table;             ///< id of the table that kernels were taken from; empty: the fixed rule
+  bool interrupted = false;           ///< by SIGINT or SIGTERM, after saving
   bool already_complete = false;
   std::filesystem::path parent;  ///< checkpoint that was fine-tuned; empty: trained from scratch
   Transfer transfer;             ///< what was taken over from it; empty for a resumed run

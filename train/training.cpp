@@ -15,6 +15,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// What to change where the device is too small.
+std::string smaller(const TrainConfig& train) {
+  return fmt::format("a larger train.accumulation (now {}) or a smaller train.batch_size (now {}) needs less",
+                     train.accumulation, train.batch_size);
+}
+
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
 }
@@ -50,7 +56,11 @@ void Training::load(const Checkpoint& checkpoint) {
 
 double Training::try_batch() {
   loader_.start_epoch(0);
-  return learner_.gradients(*loader_.next(), 0);
+  try {
+    return learner_.gradients(*loader_.next(), 0);
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(fmt::format("{}; {}", error.what(), smaller(config_.train)));
+  }
 }
 
 void Training::say(RunDirectory& run, const std::string& line) {
@@ -67,6 +77,10 @@ void Training::say(RunDirectory& run, const std::string& line) {
 double Training::images_per_second() const {
   const double training = seconds_between(started_, Clock::now()) - evaluation_seconds_;
   return static_cast<double>(images_) / std::max(training, 1e-9);
+}
+
+double Training::peak_device_mb() const {
+  return options_.device.is_cuda() ? 1e-6 * static_cast<double>(memory_stats(options_.device).peak) : -1;
 }
 
 std::int64_t Training::epochs_in_all() const {
@@ -88,7 +102,11 @@ TrainResult Training::run(RunDirectory& run) {
   while (!finished() && !stopped() && !interrupt.requested()) {
     if (!open) loader_.start_epoch(state_.epoch, state_.step);
     open = true;
-    train_batch(run, *loader_.next());
+    try {
+      train_batch(run, *loader_.next());
+    } catch (const OutOfMemoryError& error) {
+      give_up(run, error);
+    }
     if (state_.step == steps_per_epoch() || finished()) {
       end_epoch(run);
       open = false;
@@ -116,7 +134,24 @@ TrainResult Training::run(RunDirectory& run) {
   result.last_top1 = state_.last_top1;
   result.images_per_s = images_per_second();
   result.peak_memory_mb = peak_resident_mb();
+  result.device = options_.device;
+  result.peak_device_memory_mb = peak_device_mb();
   return result;
+}
+
+void Training::give_up(RunDirectory& run, const OutOfMemoryError& error) {
+  std::string text = fmt::format("{}; {}", error.what(), smaller(config_.train));
+  const Ema* ema = learner_.ema();
+  // What the device had no room for is the next update, unless its optimiser had begun.
+  const bool whole =
+      learner_.optimizer().updates() == state_.updates && (!ema || ema->updates() == state_.ema_updates);
+  if (whole && state_.updates > 0) {
+    save(run, false);
+    text += fmt::format("; update {} is saved: --resume auto continues, also with another accumulation",
+                        with_commas(state_.updates));
+  }
+  run.log(text);
+  throw OutOfMemoryError(text);
 }
 
 void Training::train_batch(RunDirectory& run, const Batch& batch) {
@@ -167,12 +202,14 @@ void Training::show_step(RunDirectory& run, double loss, double rate, double nor
   const double left =
       static_cast<double>((config_.train.updates - state_.updates) * config_.train.batch_size) /
       std::max(images_per_second(), 1e-9);
+  std::string memory = format_bytes(1e6 * peak_resident_mb());
+  if (options_.device.is_cuda()) memory += fmt::format(", device {}", format_bytes(1e6 * peak_device_mb()));
   say(run, fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}  {} "
                        "img/s  eta {}  mem {}",
                        state_.epoch, state_.step, steps_per_epoch(),
                        100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss,
                        mean_loss, rate, norm, with_commas(std::llround(rate_images)), format_duration(left),
-                       format_bytes(1e6 * peak_resident_mb())));
+                       memory));
   run.record("step", state_.updates,
              {{"epoch", static_cast<double>(state_.epoch)},
               {"loss", mean_loss},
@@ -256,6 +293,7 @@ void Training::finish(RunDirectory& run, TrainResult& result) {
   const Accuracy accuracy =
       evaluate(*model, splits_.test, splits_.preprocessing, evaluation_batch, config_.data.workers);
   result.test_top1 = accuracy.top1;
+  const double peak = result.peak_device_memory_mb = peak_device_mb();
   say(run, fmt::format(
                "test  top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}  (best checkpoint: epoch {}, {} weights)",
                accuracy.top1, accuracy.top5, accuracy.loss, best.state.best_epoch,
@@ -272,7 +310,9 @@ void Training::finish(RunDirectory& run, TrainResult& result) {
         {"top5", accuracy.top5}}},
       {"seconds", state_.seconds},
       {"images_per_s", images_ > 0 ? nlohmann::json(result.images_per_s) : nlohmann::json()},
-      {"peak_memory_mb", result.peak_memory_mb}};
+      {"peak_memory_mb", result.peak_memory_mb},
+      {"device", result.device.str()},
+      {"peak_device_memory_mb", peak < 0 ? nlohmann::json() : nlohmann::json(peak)}};
   write_file_atomically(run.path() / "result.json", json.dump(2) + "\n");
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "core/error.h"
 #include "data/device_loader.h"
 #include "data/splits.h"
 #include "train/checkpoint.h"
@@ -41,6 +42,8 @@ class Training {
   void say(RunDirectory& run, const std::string& line);
   void show_step(RunDirectory& run, double loss, double rate, double norm);
   double images_per_second() const;
+  double peak_device_mb() const;
+  [[noreturn]] void give_up(RunDirectory& run, const OutOfMemoryError& error);
   std::int64_t epochs_in_all() const;
 
   Config config_;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/device.h"
 #include "core/random.h"
 #include "tests/cli/program.h"
 
@@ -79,6 +80,14 @@ class Run : public testing::Test {
   TemporaryFolder folder_;
   std::string config_, run_;
 };
+
+TEST_F(Run, AutoTakesTheCpuWhereNoDeviceAnswers) {
+  if (cuda_unavailable_reason().empty()) GTEST_SKIP() << "a CUDA device answers here";
+  const Outcome outcome = run_gyre(train({"--device", "auto", "--dry-run"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("\nmachine      " + describe(Device::cpu()) + ", 1 threads"));
+}
 
 TEST_F(Run, TrainEvalPredict) {
   const Outcome trained = run_gyre(train({"--json"}));

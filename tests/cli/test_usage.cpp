@@ -113,7 +113,21 @@ TEST(Usage, MissingDeviceIsAFailureWithItsReason) {
   const std::string reason = cuda_unavailable_reason();
   if (reason.empty()) GTEST_SKIP() << "a CUDA device answers here";
   const TemporaryFolder folder;
-  expect_error({"train", folder.write("c.yaml", "train: {epochs: 1}\n"), "--device", "cuda"}, reason, 1);
+  const std::string yaml = folder.write("c.yaml", "train: {epochs: 1}\n");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"train", yaml},
+                                             {"finetune", "run", yaml},
+                                             {"eval", "run"},
+                                             {"predict", "run", "a.png"},
+                                             {"verify", "eq_vit"},
+                                             {"bench", "model", yaml},
+                                             {"bench", "train", yaml}}) {
+    for (const char* device : {"cuda", "cuda:1"}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"--device", device});
+      expect_error(words, fmt::format("device '{}' is not available: {}", device, reason), 1);
+    }
+  }
 }
 
 TEST(Usage, UnknownDevicesAndProductsAreWrongUse) {

@@ -23,17 +23,22 @@ void print_json(const EvalResult& result) {
                          {"max_logit_change", r.max_logit_change}});
     if (r.mirrored) rotations.back()["mirrored"] = true;
   }
-  const nlohmann::ordered_json json{{"model", result.model},
-                                    {"checkpoint", result.checkpoint.string()},
-                                    {"weights", result.weights},
-                                    {"split", result.split},
-                                    {"backend", result.backend},
-                                    {"kernels", result.kernels},
-                                    {"samples", result.accuracy.samples},
-                                    {"loss", result.accuracy.loss},
-                                    {"top1", result.accuracy.top1},
-                                    {"top5", result.accuracy.top5},
-                                    {"rotations", rotations}};
+  const double peak = result.peak_device_memory_mb;
+  const nlohmann::ordered_json json{
+      {"model", result.model},
+      {"checkpoint", result.checkpoint.string()},
+      {"weights", result.weights},
+      {"split", result.split},
+      {"backend", result.backend},
+      {"kernels", result.kernels},
+      {"device", result.device.str()},
+      {"images_per_s", result.images_per_s},
+      {"peak_device_memory_mb", peak < 0 ? nlohmann::json() : nlohmann::json(peak)},
+      {"samples", result.accuracy.samples},
+      {"loss", result.accuracy.loss},
+      {"top1", result.accuracy.top1},
+      {"top5", result.accuracy.top5},
+      {"rotations", rotations}};
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -42,6 +47,10 @@ void print_text(const EvalResult& result) {
   fmt::print("checkpoint     {} ({} weights)\n", result.checkpoint.string(), result.weights);
   fmt::print("backend        {} ({})\n", result.backend, fmt::join(result.kernels, ", "));
   fmt::print("preprocessing  {}\n", result.preprocessing);
+  fmt::print("device         {}, {} images/s", describe(result.device), format_si(result.images_per_s));
+  if (result.device.is_cuda())
+    fmt::print(", peak memory {}", format_bytes(1e6 * result.peak_device_memory_mb));
+  fmt::print("\n");
   fmt::print("data           {}, {} images\n\n", result.split, with_commas(result.accuracy.samples));
   fmt::print("top-1 {:.2f} %   top-5 {:.2f} %   loss {:.4f}\n", result.accuracy.top1, result.accuracy.top5,
              result.accuracy.loss);

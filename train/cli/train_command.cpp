@@ -41,7 +41,9 @@ void print_json(const TrainResult& result) {
       {"tune_table", result.tune_table.empty() ? nlohmann::ordered_json(nullptr)
                                                : nlohmann::ordered_json(result.tune_table)},
       {"images_per_s", result.images_per_s},
-      {"peak_memory_mb", result.peak_memory_mb}};
+      {"peak_memory_mb", result.peak_memory_mb},
+      {"device", result.device.str()},
+      {"peak_device_memory_mb", reached(result.peak_device_memory_mb)}};
   if (!result.parent.empty()) {
     json["parent"] = result.parent.string();
     json["transfer"] = {{"kept", result.transfer.kept.size()},

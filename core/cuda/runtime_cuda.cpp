@@ -68,6 +68,8 @@ int capability(int index) {
          attribute(cudaDevAttrComputeCapabilityMinor, index);
 }
 
+std::atomic<int> newest_device = -1;  // taken into use last
+
 void make_current(int index) {
   constinit static thread_local int current = -1;
   if (current == index) return;
@@ -80,6 +82,7 @@ class DeviceState {
  public:
   explicit DeviceState(int index) {
     make_current(index);
+    newest_device = index;
     GYRE_CHECK(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking));
     GYRE_CHECK(cudaStreamCreateWithFlags(&copy, cudaStreamNonBlocking));
     GYRE_CHECK(cudaDeviceGetDefaultMemPool(&pool, index));
@@ -265,6 +268,8 @@ void release_cached_memory(int index) {
 
 void* pinned_allocate(std::size_t bytes) {
   if (device_count() == 0) return pool_allocate(bytes);
+  // Else a loader thread, which has no device of its own, would wake the first one.
+  if (const int index = newest_device; index >= 0) make_current(index);
   return bytes == 0 ? nullptr : pinned_pool().allocate(bytes);
 }
 

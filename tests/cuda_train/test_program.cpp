@@ -5,6 +5,7 @@
 
 #include "core/cuda/runtime.h"
 #include "tests/cli/program.h"
+#include "tests/cuda/device.h"
 #include "tests/train/support.h"
 
 namespace gyre {
@@ -18,6 +19,7 @@ using ::testing::StartsWith;
 class CudaProgram : public ::testing::Test {
  protected:
   void SetUp() override {
+    if (device_under_test().is_cpu()) GTEST_SKIP() << "CUDA devices alone do this";
     test::write_tiny_data(folder_, 64, 40);
     Config config = test::tiny_config(folder_.path());
     config.model.backend = "flash";
@@ -49,12 +51,12 @@ TEST_F(CudaProgram, EveryCommandTakesTheDevice) {
   EXPECT_EQ(result.at("peak_device_memory_mb"), train.at("peak_device_memory_mb"));
   const json kernels = json::parse(read_file(run_ + "/kernels.json"));
   EXPECT_EQ(kernels.at("device"), cuda::device_info(0).name);
-  EXPECT_EQ(kernels.at("kernels"), json({"flash5_cublas"}));
+  EXPECT_THAT(kernels.at("kernels")[0].get<std::string>(), StartsWith("flash5_"));
   EXPECT_TRUE(kernels.at("tune_table").is_null());
 
   const json there = parsed({"eval", run_, "--device", "cuda:0", "--json"});
   EXPECT_EQ(there.at("device"), "cuda:0");
-  EXPECT_EQ(there.at("kernels"), json({"flash5_cublas"}));
+  EXPECT_EQ(there.at("kernels"), kernels.at("kernels"));
   EXPECT_EQ(there.at("top1"), train.at("test").at("top1"));
   const json here = parsed({"eval", run_, "--device", "cpu", "--json"});
   EXPECT_EQ(here.at("device"), "cpu");
@@ -84,8 +86,11 @@ TEST_F(CudaProgram, BenchesOnTheDevice) {
                                "--device", "cuda", "--json"});
     EXPECT_EQ(bench.at("device"), "cuda:0");
     ASSERT_EQ(bench.at("results").size(), 3U);
-    EXPECT_EQ(bench.at("results")[1].at("kernels"), json({"naive_cublas"}));
-    EXPECT_EQ(bench.at("results")[2].at("kernels"), json({"flash5_cublas"}));
+    const auto kernel = [&](std::size_t row) {
+      return bench.at("results")[row].at("kernels")[0].get<std::string>();
+    };
+    EXPECT_THAT(kernel(1), StartsWith("naive_"));
+    EXPECT_THAT(kernel(2), StartsWith("flash5_"));
     for (const json& row : bench.at("results")) {
       EXPECT_GT(row.at("images_per_s"), 0);
       EXPECT_GT(row.at("peak_memory_mb"), 0);
@@ -98,7 +103,7 @@ TEST_F(CudaProgram, TheBannerAndTheLogNameTheDevice) {
   const Outcome outcome = run_gyre({"train", yaml_, "--out", run_, "--device", "cuda"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nmachine      " + describe(Device::cuda())));
-  EXPECT_THAT(outcome.out, HasSubstr("\nkernels      flash5_cublas (fixed rule)\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nkernels      flash5_"));
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex(" mem [0-9.]+ MB, device [0-9.]+ [kM]B\n"));
   const Outcome eval = run_gyre({"eval", run_, "--device", "cuda"});
   EXPECT_THAT(eval.out, HasSubstr("\ndevice         " + describe(Device::cuda()) + ", "));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/cuda/runtime.h"
@@ -20,6 +21,8 @@ class CudaProgram : public ::testing::Test {
  protected:
   void SetUp() override {
     if (device_under_test().is_cpu()) GTEST_SKIP() << "CUDA devices alone do this";
+    if (!std::filesystem::exists(GYRE_PROGRAM))
+      GTEST_SKIP() << "the program does not stand where it was built";
     test::write_tiny_data(folder_, 64, 40);
     Config config = test::tiny_config(folder_.path());
     config.model.backend = "flash";

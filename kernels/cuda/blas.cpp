@@ -44,19 +44,21 @@ void* advance(void* data, std::int64_t bytes) {
   return data == nullptr ? nullptr : static_cast<std::byte*>(data) + bytes;
 }
 
-void run_epilogue(Device device, DType dtype, const GemmShape& s, void* c, const GemmOptions& options) {
+/// c = activation(x + bias), and what the activation is applied to where it is kept.
+void run_epilogue(Device device, DType dtype, const GemmShape& s, void* x, void* c,
+                  const GemmOptions& options) {
   if (options.bias == nullptr && options.activation == GemmActivation::none) return;
+  const bool kept = options.pre_activation == x && options.bias == nullptr;
   // One launch where the batch continues the rows.
   const bool joined = s.batch == 1 || s.c_batch == s.m * s.c_row;
   const std::int64_t launches = joined ? 1 : s.batch, rows = joined ? s.batch * s.m : s.m;
-  dispatch(dtype, "gemm", [&](auto type) {
-    using T = typename decltype(type)::type;
+  dispatch(dtype, "gemm", [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < launches; ++i) {
       const std::int64_t offset = i * s.c_batch * static_cast<std::int64_t>(size_of(dtype));
       launch_epilogue<T>(static_cast<EpilogueActivation>(options.activation), rows, s.n, s.c_row,
-                         static_cast<T*>(advance(c, offset)), static_cast<const T*>(options.bias),
-                         static_cast<T*>(advance(options.pre_activation, offset)),
-                         gyre::cuda::compute_stream(device.index));
+                         static_cast<const T*>(advance(x, offset)), static_cast<const T*>(options.bias),
+                         kept ? nullptr : static_cast<T*>(advance(options.pre_activation, offset)),
+                         static_cast<T*>(advance(c, offset)), gyre::cuda::compute_stream(device.index));
     }
   });
 }
@@ -77,25 +79,33 @@ void gemm(Device device, DType dtype, const GemmShape& shape, const void* a, con
   if (s.k == 0) {
     if (options.accumulate) return;
     gyre::cuda::strided_fill(device.index, {s.batch, s.m, s.n}, c, result, {s.c_batch, s.c_row, 1}, 0);
-    return run_epilogue(device, result, s, c, options);
+    return run_epilogue(device, result, s, c, c, options);
   }
   const Tensor a_copy = unit_stride_copy(device, dtype, cpu::a_of(s), a, s.a_batch, s.a_row, s.a_col);
   const Tensor b_copy = unit_stride_copy(device, dtype, cpu::b_of(s), b, s.b_batch, s.b_row, s.b_col);
-  Product product{dtype, result, s, a, b, c, options.alpha, options.accumulate};
   // The library's GELU is too rough for f32.
   const bool own = options.activation == GemmActivation::gelu ||
                    (options.activation == GemmActivation::gelu_tanh && size_of(result) > 2);
+  // What our activation reads is written once: where it is kept, with the bias in it.
+  void* const to = own && options.pre_activation != nullptr ? options.pre_activation : c;
+  Product product{dtype, result, s, a, b, to, options.alpha, options.accumulate};
+  product.bias = options.bias;
   if (!own) {
-    product.bias = options.bias;
     product.gelu_tanh = options.activation == GemmActivation::gelu_tanh;
     product.pre_activation = options.pre_activation;
-    if (run_product(device.index, product)) return;
+  }
+  GemmOptions rest = options;
+  if (run_product(device.index, product)) {
+    if (!own) return;
+    rest.bias = nullptr;
+  } else {
     product.bias = product.pre_activation = nullptr;
     product.gelu_tanh = false;
+    require<DeviceError>(run_product(device.index, product),
+                         "no kernel multiplies {} matrices of {} x {} and {} x {}", dtype, s.m, s.k, s.k,
+                         s.n);
   }
-  require<DeviceError>(run_product(device.index, product),
-                       "no kernel multiplies {} matrices of {} x {} and {} x {}", dtype, s.m, s.k, s.k, s.n);
-  run_epilogue(device, result, s, c, options);
+  run_epilogue(device, result, s, to, c, rest);
 }
 
 }  // namespace gyre::kernels::cuda

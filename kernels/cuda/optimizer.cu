@@ -24,19 +24,51 @@ struct Table {
   }
 };
 
-/// The entry whose block this is; empty items have none.
-template <class T, int capacity>
-GYRE_DEVICE int entry_of_block(const Table<T, capacity>& table) {
-  int low = 0, high = table.count;
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (table.entries[middle].first_block <= static_cast<std::int64_t>(blockIdx.x))
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
+GYRE_DEVICE bool takes_packs(const void* a, const void* b, const void* c, const void* d) {
+  return ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
+           reinterpret_cast<std::uintptr_t>(c) | reinterpret_cast<std::uintptr_t>(d)) %
+          16) == 0;
 }
+
+/// So many neighbours.
+template <int count>
+struct Run {
+  static constexpr int width = count;
+};
+
+/// The elements [begin, end) of an item that are this block's; empty items have none.
+template <class T>
+struct Share {
+  UpdateItem<T> item;
+  std::int64_t begin, end;
+
+  template <int capacity>
+  GYRE_DEVICE explicit Share(const Table<T, capacity>& table) {
+    const auto own = static_cast<std::int64_t>(blockIdx.x);
+    int low = 0, high = table.count;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (table.entries[middle].first_block <= own ? low : high) = middle;
+    }
+    item = table.entries[low].item;
+    begin = (own - table.entries[low].first_block) * chunk;
+    end = begin + chunk < item.count ? begin + chunk : item.count;
+  }
+
+  /// Calls f(Run<width>(), i) for runs of elements that start at i: packs where all arrays allow it.
+  template <class F>
+  GYRE_DEVICE void for_each(F f) const {
+    constexpr int width = pack_size<T>;
+    std::int64_t done = begin;
+    if (takes_packs(item.p, item.g, item.m, item.v)) {
+      done = begin + (end - begin) / width * width;
+      for (std::int64_t i = begin + static_cast<std::int64_t>(threadIdx.x) * width; i < done;
+           i += block * width)
+        f(Run<width>(), i);
+    }
+    for (std::int64_t i = done + threadIdx.x; i < end; i += block) f(Run<1>(), i);
+  }
+};
 
 template <class T, int width, class Update>
 GYRE_DEVICE void update_run(const UpdateItem<T>& item, const Update& update, std::int64_t at) {
@@ -52,29 +84,12 @@ GYRE_DEVICE void update_run(const UpdateItem<T>& item, const Update& update, std
   if (item.v != nullptr) store(v, item.v + at);
 }
 
-GYRE_DEVICE bool takes_packs(const void* a, const void* b, const void* c, const void* d) {
-  return ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
-           reinterpret_cast<std::uintptr_t>(c) | reinterpret_cast<std::uintptr_t>(d)) %
-          16) == 0;
-}
-
 template <class T, int capacity, class Update>
 GYRE_KERNEL(block)
 update_kernel(Table<T, capacity> table, Update update) {
-  const int entry = entry_of_block(table);
-  const UpdateItem<T> item = table.entries[entry].item;
-  const std::int64_t begin =
-      (static_cast<std::int64_t>(blockIdx.x) - table.entries[entry].first_block) * chunk;
-  const std::int64_t end = begin + chunk < item.count ? begin + chunk : item.count;
-  constexpr int width = pack_size<T>;
-  std::int64_t done = begin;
-  if (takes_packs(item.p, item.g, item.m, item.v)) {
-    done = begin + (end - begin) / width * width;
-    for (std::int64_t i = begin + static_cast<std::int64_t>(threadIdx.x) * width; i < done;
-         i += block * width)
-      update_run<T, width>(item, update, i);
-  }
-  for (std::int64_t i = done + threadIdx.x; i < end; i += block) update_run<T, 1>(item, update, i);
+  const Share<T> share(table);
+  share.for_each(
+      [&](auto run, std::int64_t i) { update_run<T, decltype(run)::width>(share.item, update, i); });
 }
 
 template <class T>
@@ -126,16 +141,15 @@ template <class T, int capacity>
 GYRE_KERNEL(block)
 square_kernel(Table<T, capacity> table, double* parts) {
   GYRE_SHARED(double, scratch);
-  const int entry = entry_of_block(table);
-  const UpdateItem<T> item = table.entries[entry].item;
-  const std::int64_t begin =
-      (static_cast<std::int64_t>(blockIdx.x) - table.entries[entry].first_block) * chunk;
-  const std::int64_t end = begin + chunk < item.count ? begin + chunk : item.count;
+  const Share<T> share(table);
   double sum = 0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += block) {
-    const auto g = static_cast<double>(item.g[i]);
-    sum += g * g;
-  }
+  share.for_each([&](auto run, std::int64_t i) {
+    constexpr int width = decltype(run)::width;
+    T g[width];
+    load(share.item.g + i, g);
+    GYRE_UNROLL
+    for (int k = 0; k < width; ++k) sum += static_cast<double>(g[k]) * static_cast<double>(g[k]);
+  });
   sum = prim::block_sum(sum, scratch);
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }

@@ -23,6 +23,7 @@ struct EqBackward {
   const Tensor &x, &w, &grad;
   bool need_x, need_w, need_b;
   EqPlanes& cache;
+  const Tensor& before;  ///< what gelu was applied to, if it was
 };
 
 }  // namespace gyre::kernels

@@ -100,7 +100,8 @@ void forward_cpu(const EqForward& call, Tensor& y) {
 }
 
 void backward_cpu(const EqBackward& call, LinearGrads& grads) {
-  const auto& [group, form, backend, x, w, grad, need_x, need_w, need_b, cache] = call;
+  const auto& [group, form, backend, x, w, given, need_x, need_w, need_b, cache, before] = call;
+  const Tensor grad = before.defined() ? unary_backward(UnaryOp::gelu, before, Tensor(), given) : given;
   const EqShape shape{group, EqDirection::backward, x.size(0), w.size(1), w.size(0), num_threads()};
   switch (choose(shape, backend, x.dtype())) {
     case EqImplementation::naive:
@@ -166,19 +167,24 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
 
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                bool need_x, bool need_w, bool need_b, const EqLinearOptions& options,
-                               EqPlanes* cache) {
+                               EqPlanes* cache, const Tensor& before) {
   const ProfileScope scope("eq_linear_backward");
   check(group, x, w);
   require_same_device(x, grad, "eq_linear gradient");
   require_same_dtype(x, grad, "eq_linear gradient");
   require_shape(grad, {x.size(0), w.size(0), group.order()}, "eq_linear gradient");
+  if (before.defined()) {
+    require_same_device(grad, before, "eq_linear gradient");
+    require_same_dtype(grad, before, "eq_linear gradient");
+    require_shape(before, grad.shape(), "eq_linear gradient");
+  }
   const BilinearForm& form = form_of(group, options.products, x.dtype());
   std::optional<EqPlanes> temporary;
   LinearGrads grads;
-  const Dense input(x), weight(w), dense_grad(grad);
+  const Dense input(x), weight(w), dense_grad(grad), dense_before(before);
   eq_linear_backward_op(x.device(),
                         EqBackward{group, form, options.backend, input, weight, dense_grad, need_x, need_w,
-                                   need_b, cache ? *cache : temporary.emplace()},
+                                   need_b, cache ? *cache : temporary.emplace(), dense_before},
                         grads);
   return grads;
 }

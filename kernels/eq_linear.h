@@ -58,10 +58,10 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
                          const EqLinearOptions& options = {}, EqPlanes* cache = nullptr,
                          Activation activation = Activation::none, Tensor* pre_activation = nullptr);
 
-/// Gradients for grad [N, D, T] of Y before any activation; undefined where not asked for.
+/// Gradients for grad [N, D, T] of Y or, with `before` = Y, of gelu(Y); undefined where not asked for.
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                bool need_x, bool need_w, bool need_b, const EqLinearOptions& options = {},
-                               EqPlanes* cache = nullptr);
+                               EqPlanes* cache = nullptr, const Tensor& before = {});
 
 /// Name of the kernel that runs for these sizes and num_threads(): "flash5_avx2" (fused, the instruction
 /// set), "flash5_onednn" (packed), "flash5_eigen" (packed, f64), "naive_onednn", "flash5_cublas" …

@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "kernels/bias_gelu.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cuda/linear.h"
+#include "kernels/elementwise.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
 #include "kernels/types.h"
@@ -64,14 +66,23 @@ Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedW
 }
 
 LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
-                            bool need_b, PackedWeight* cache) {
+                            bool need_b, PackedWeight* cache, const Tensor& before) {
   const ProfileScope scope("linear_backward");
   require_operands(x, w, "linear_backward");
   require_same_device(x, grad, "linear_backward");
   require_same_dtype(x, grad, "linear_backward");
   require_shape(grad, {x.size(0), w.size(0)}, "linear_backward gradient");
-  const Tensor rows = grad.contiguous();
   LinearGrads result;
+  Tensor rows = grad.contiguous();
+  if (before.defined() && need_b) {
+    BiasGeluGrads grads = bias_gelu_backward(before, rows);
+    rows = std::move(grads.x);
+    result.b = std::move(grads.bias);
+  } else if (before.defined()) {
+    rows = unary_backward(UnaryOp::gelu, before, Tensor(), rows);
+  } else if (need_b) {
+    result.b = sum(rows, std::array{0}, false);
+  }
   if (need_x) {
     result.x = Tensor::empty(x.shape(), x.dtype(), x.device());
     if (result.x.numel() > 0) grad_x_op(x.device(), w.contiguous(), rows, packs_for(w, cache), result.x);
@@ -80,7 +91,6 @@ LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad
     result.w = Tensor::empty(w.shape(), w.dtype(), w.device());
     if (result.w.numel() > 0) grad_w_op(x.device(), x.contiguous(), rows, result.w);
   }
-  if (need_b) result.b = sum(rows, std::array{0}, false);
   return result;
 }
 

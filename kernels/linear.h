@@ -41,8 +41,9 @@ struct LinearGrads {
 /// or DeviceError. `cache` may be null; it serves one weight at a time.
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedWeight* cache = nullptr);
 
-/// For grad [N, M]: x = grad W, w = gradᵀ x, b = column sums of grad.
+/// For grad [N, M]: x = grad W, w = gradᵀ x, b = column sums of grad. With `before` = x Wᵀ + b, which gelu
+/// was applied to, `grad` is that of gelu's result.
 LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
-                            bool need_b, PackedWeight* cache = nullptr);
+                            bool need_b, PackedWeight* cache = nullptr, const Tensor& before = {});
 
 }  // namespace gyre::kernels

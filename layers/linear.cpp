@@ -1,6 +1,5 @@
 #include "layers/linear.h"
 
-#include "autograd/ops/elementwise.h"
 #include "autograd/ops/linear_algebra.h"
 
 namespace gyre {
@@ -12,8 +11,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool bias, RandomStream& strea
 }
 
 Variable Linear::forward(const Variable& x) {
-  const Variable y = linear(x, weight_->variable, bias_ ? bias_->variable : Variable(), packed_);
-  return activation_ == Activation::gelu ? gelu(y) : y;
+  return linear(x, weight_->variable, bias_ ? bias_->variable : Variable(), packed_, activation_);
 }
 
 std::string Linear::describe() const {

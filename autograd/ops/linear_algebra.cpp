@@ -39,21 +39,27 @@ Variable matmul(const Variable& a, const Variable& b) {
 }
 
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
-                std::shared_ptr<kernels::PackedWeight> cache) {
+                std::shared_ptr<kernels::PackedWeight> cache, Activation activation) {
   require<ShapeError>(x.rank() >= 1 && w.rank() == 2 && x.size(-1) == w.size(1),
                       "linear: x {} does not fit the weight {} [out, in]", x.shape(), w.shape());
   Tensor rows = as_rows(x.data());
-  Tensor y = kernels::linear_forward(rows, w.data(), data_or_none(b), cache.get());
+  Tensor y = kernels::linear_forward(rows, w.data(), data_or_none(b), cache.get()), before;
+  if (activation == Activation::gelu) {
+    before = y;
+    y = kernels::unary(kernels::UnaryOp::gelu, before);
+  }
   y = y.reshape(with_last(x.shape(), w.size(0)));
   if (!needs_grad({x, w, b})) return Variable(std::move(y));
   return make_result(
       "linear", std::move(y), {x, w, b},
-      [saved_x = SavedTensor(std::move(rows)), saved_w = SavedTensor(w.data()), cache = std::move(cache),
-       shape_x = x.shape(), need_x = x.requires_grad(), need_w = w.requires_grad(),
+      [saved_x = SavedTensor(std::move(rows)), saved_w = SavedTensor(w.data()),
+       saved_before = SavedTensor(std::move(before)), cache = std::move(cache), shape_x = x.shape(),
+       need_x = x.requires_grad(), need_w = w.requires_grad(),
        need_b = b.requires_grad()](const Tensor& grad) -> Gradients {
-        return gradients(kernels::linear_backward(saved_x.unpack("linear"), saved_w.unpack("linear"),
-                                                  as_rows(grad), need_x, need_w, need_b, cache.get()),
-                         shape_x);
+        return gradients(
+            kernels::linear_backward(saved_x.unpack("linear"), saved_w.unpack("linear"), as_rows(grad),
+                                     need_x, need_w, need_b, cache.get(), saved_before.unpack("linear")),
+            shape_x);
       });
 }
 
@@ -79,12 +85,11 @@ Variable eq_linear(const Group& group, const Variable& x, const Variable& w, con
        need_x = x.requires_grad(), need_w = w.requires_grad(),
        need_b = b.requires_grad()](const Tensor& grad) -> Gradients {
         const Tensor& weight = saved_w.unpack("eq_linear");
-        const Tensor& values = saved_before.unpack("eq_linear");
-        Tensor dy = grad.reshape({row_count(grad.shape()), weight.size(0), weight.size(2)});
-        if (values.defined()) dy = kernels::unary_backward(kernels::UnaryOp::gelu, values, Tensor(), dy);
-        return gradients(kernels::eq_linear_backward(group, saved_x.unpack("eq_linear"), weight, dy, need_x,
-                                                     need_w, need_b, options, planes.get()),
-                         shape_x);
+        const Tensor dy = grad.reshape({row_count(grad.shape()), weight.size(0), weight.size(2)});
+        return gradients(
+            kernels::eq_linear_backward(group, saved_x.unpack("eq_linear"), weight, dy, need_x, need_w,
+                                        need_b, options, planes.get(), saved_before.unpack("eq_linear")),
+            shape_x);
       });
 }
 

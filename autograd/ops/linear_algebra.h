@@ -17,9 +17,10 @@ using kernels::EqLinearOptions;
 Variable matmul(const Variable& a, const Variable& b);
 
 /// y = x Wᵀ + b; x [..., K], w [M, K], b [M] or undefined → [..., M]. `cache` belongs to the layer and keeps
-/// W packed.
+/// W packed. With an activation one operation computes f(y), which saves passes over y.
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
-                std::shared_ptr<kernels::PackedWeight> cache = nullptr);
+                std::shared_ptr<kernels::PackedWeight> cache = nullptr,
+                Activation activation = Activation::none);
 
 /// Y[n,d,t] = Σ_c Σ_s X[n,c,s]·W[d,c,t⁻¹s] + b[d] (Flash EQ-Linear paper, arXiv 2607.21271); x [..., C·T], w
 /// [D, C, T], b [D] or undefined → [..., D·T]. `planes` belongs to the layer and keeps what is derived from

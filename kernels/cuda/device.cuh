@@ -99,6 +99,13 @@ GYRE_DEVICE C normal_cdf(C x) {
   return C(0.5) * erfc_of(x * C(-0.70710678118654752));
 }
 
+/// d(x·Φ(x))/dx.
+template <class C>
+GYRE_DEVICE C gelu_slope(C x) {
+  const C density = C(0.39894228040143268) * exp_of(C(-0.5) * x * x);
+  return normal_cdf(x) + x * density;
+}
+
 template <class C>
 GYRE_DEVICE C negative_infinity() {
   return static_cast<C>(-HUGE_VAL);

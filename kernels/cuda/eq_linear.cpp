@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/bias_gelu.h"
+#include "kernels/elementwise.h"
 #include "kernels/reduce.h"
 
 namespace gyre::kernels::cuda {
@@ -16,6 +18,17 @@ EqShape shape_of(const Group& group, EqDirection direction, const Tensor& x, con
 Tensor bias_gradient(const Tensor& grad) {
   const Tensor elements = sum(grad, std::array{0}, false);
   return sum(elements, std::array{1}, false);
+}
+
+/// The gradient before the activation, and that of the bias along the way.
+Tensor back_through_gelu(const EqBackward& call, LinearGrads& grads) {
+  const Tensor& grad = call.grad;
+  if (!call.need_b) return unary_backward(UnaryOp::gelu, call.before, Tensor(), grad);
+  const Shape rows{grad.size(0), grad.size(1) * grad.size(2)};
+  BiasGeluGrads result =
+      kernels::bias_gelu_backward(call.before.reshape(rows), grad.reshape(rows), call.group.order());
+  grads.b = std::move(result.bias);
+  return result.x.reshape(grad.shape());
 }
 
 }  // namespace
@@ -43,7 +56,10 @@ void eq_linear_forward(const EqForward& call, Tensor& y) {
   if (call.pre_activation && !gelu) *call.pre_activation = y;
 }
 
-void eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
+void eq_linear_backward(const EqBackward& given, LinearGrads& grads) {
+  const Tensor grad = given.before.defined() ? back_through_gelu(given, grads) : given.grad, none;
+  const EqBackward call{given.group,  given.form,   given.backend, given.x,     given.w, grad,
+                        given.need_x, given.need_w, given.need_b,  given.cache, none};
   const EqShape shape = shape_of(call.group, EqDirection::backward, call.x, call.w);
   if (call.need_x) grads.x = Tensor::empty(call.x.shape(), call.x.dtype(), call.x.device());
   if (call.need_w) grads.w = Tensor::zeros(call.w.shape(), call.w.dtype(), call.w.device());
@@ -53,7 +69,7 @@ void eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
     else
       naive_eq_linear_backward(call, grads);
   }
-  if (call.need_b) grads.b = bias_gradient(call.grad);
+  if (call.need_b && !grads.b.defined()) grads.b = bias_gradient(call.grad);
 }
 
 }  // namespace gyre::kernels::cuda

@@ -81,6 +81,29 @@ TEST(Linear, GradientsWithACache) {
       gradients_agree([&](Inputs& in) { return linear(in[0], in[1], in[2], cache); }, {{3, 4}, {5, 4}, {5}}));
 }
 
+TEST(Linear, GradientsWithAnActivation) {
+  const auto active = [](Inputs& in) {
+    return linear(in[0], in[1], in.size() > 2 ? in[2] : Variable(), nullptr, Activation::gelu);
+  };
+  EXPECT_TRUE(gradients_agree(active, {{2, 3, 4}, {5, 4}, {5}}));
+  EXPECT_TRUE(gradients_agree(active, {{3, 4}, {5, 4}}));
+  const Variable w(random_tensor({5, 4}, 1)), b(random_tensor({5}, 2));
+  EXPECT_TRUE(
+      gradients_agree([&](Inputs& in) { return linear(in[0], w, b, nullptr, Activation::gelu); }, {{3, 4}}));
+}
+
+TEST(Linear, AnActivationEqualsItsOwnOperation) {
+  std::vector<std::vector<double>> results[2];
+  for (const int fused : {0, 1}) {
+    const Variable x(random_tensor({6, 4}), true), w(random_tensor({5, 4}, 1), true),
+        b(random_tensor({5}, 2), true);
+    const Variable y = fused ? linear(x, w, b, nullptr, Activation::gelu) : gelu(linear(x, w, b));
+    y.backward(random_tensor({6, 5}, 3));
+    results[fused] = {y.data().to_vector(), x.grad().to_vector(), w.grad().to_vector(), b.grad().to_vector()};
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST(Linear, GradientsWithFrozenParts) {
   const Variable x(random_tensor({3, 4})), w(random_tensor({5, 4}, 1)), b(random_tensor({5}, 2));
   EXPECT_TRUE(gradients_agree([&](Inputs& in) { return linear(in[0], w, b); }, {{3, 4}}));

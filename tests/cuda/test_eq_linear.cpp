@@ -21,7 +21,11 @@ Tensors run(const Group& group, const EqLinearOptions& options, const Tensors& t
   const LinearGrads grads = eq_linear_backward(group, x, w, grad, true, true, true, own, &cache);
   const LinearGrads only_x = eq_linear_backward(group, x, w, grad, true, false, false, own, &cache);
   const LinearGrads only_w = eq_linear_backward(group, x, w, grad, false, true, false, own, &cache);
-  return {y, active, sum, grads.x, grads.w, grads.b, only_x.x, only_w.w};
+  // On values that do not depend on the type.
+  const LinearGrads behind = eq_linear_backward(group, x, w, grad, true, true, true, own, &cache, grad),
+                    behind_x = eq_linear_backward(group, x, w, grad, true, false, false, own, &cache, grad);
+  return {y,        active,   sum,      grads.x,  grads.w,  grads.b,
+          only_x.x, only_w.w, behind.x, behind.w, behind.b, behind_x.x};
 }
 
 TEST(CudaEqLinear, EveryGroupAndForm) {

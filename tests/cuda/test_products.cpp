@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/attention.h"
+#include "kernels/bias_gelu.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
 #include "tests/cuda/compare.h"
@@ -36,6 +37,27 @@ TEST(CudaLinear, ForwardAndBackward) {
             return {linear_forward(x[0], x[1], x[2]), grads.x, grads.w, grads.b};
           },
           {normal({n, k}, 3), normal({m, k}, 4), bias ? normal({m}, 5) : Tensor(), normal({n, m}, 6)}, 2e-5);
+}
+
+TEST(CudaLinear, BackThroughGelu) {
+  for (const auto& [n, m, k] : {std::array{7, 5, 9}, std::array{70, 64, 32}, std::array{0, 4, 5}})
+    for (const bool bias : {false, true})
+      compare(
+          [bias](const Tensors& x) -> Tensors {
+            const LinearGrads grads = linear_backward(x[0], x[1], x[2], true, true, bias, nullptr, x[3]);
+            return {grads.x, grads.w, grads.b};
+          },
+          {normal({n, k}, 3), normal({m, k}, 4), normal({n, m}, 6), normal({n, m}, 7, 2)}, 5e-5, 32);
+}
+
+TEST(CudaBiasGelu, MatchesTheCpu) {
+  for (const auto& [n, c, repeat] : {std::array{9, 5, 1}, std::array{130, 16, 8}, std::array{0, 4, 2}})
+    compare(
+        [repeat = repeat](const Tensors& x) -> Tensors {
+          const BiasGeluGrads grads = bias_gelu_backward(x[0], x[1], repeat);
+          return {grads.x, grads.bias};
+        },
+        {normal({n, c * repeat}, 30, 2), normal({n, c * repeat}, 31)}, 2e-5);
 }
 
 /// A mask of zeros and some -∞, none on the diagonal.

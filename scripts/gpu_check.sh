@@ -220,6 +220,7 @@ if [ "$device" = cuda ] && [ "$(member available "$work/devices.json")" != true 
 fi
 echo "$version${commit:+, commit $commit}"
 "$gyre" devices | sed 's/^/  /'
+[ "$device" = cpu ] || [ "$emulated" = true ] || echo "  cuBLAS  ${cuda_libs:-in no usual place: --cuda-libs DIR names another}"
 if [ -z "$data" ]; then
   data=$work/data
   "$here/cut_fashion_mnist.sh" 10000 2000 "$data" || exit 1

@@ -2,7 +2,7 @@
 # `wrong` (and `failed_test`). $gyre, $device, $small, $configs, $data, $out, $work, $log and program() are given.
 # shellcheck shell=bash disable=SC2154
 
-check_stages=(runtime primitives kernels products operations planes amp models updates)
+check_stages=(runtime primitives kernels products operations planes models updates amp)
 train_stages=(demo rotations bf16 fp16 to_gpu to_cpu repeat)
 
 # stage_limit NAME: seconds after which a stage hangs.
@@ -62,15 +62,13 @@ stage_primitives() { tests "$(simt_program)" '*' '-*Kernels.*'; }
 stage_kernels() { tests "$(simt_program)" '*Kernels.*'; }
 stage_products() { tests test_cuda "${product_suites[@]}"; }
 stage_operations() {
-  tests test_cuda '*' "-$(IFS=:; echo "${runtime_suites[*]}:${product_suites[*]}"):CudaEqLinear.*:*16*"
+  tests test_cuda '*' "-$(IFS=:; echo "${runtime_suites[*]}:${product_suites[*]}"):CudaEqLinear.*"
 }
 stage_planes() { tests test_cuda 'CudaEqLinear.*'; }
-stage_amp() {
-  if on_cuda; then tests test_cuda '*16*'; else figure left_out "the CPU computes in f32 and f64"; fi
-}
 stage_models() { tests test_cuda_models '*'; }
-stage_updates() {
-  if on_cuda; then tests test_cuda_train '*'; else tests test_cuda_train '*' '-CudaMemory.*'; fi
+stage_updates() { tests test_cuda_train '*' '-Amp*'; }
+stage_amp() {
+  if on_cuda; then tests test_cuda_train 'Amp*'; else figure left_out "the CPU computes in f32 and f64"; fi
 }
 
 # train NAME OPTION…: the demo's model on a sixth of its images, into $out/runs/NAME; at small sizes a tenth of the model.

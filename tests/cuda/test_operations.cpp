@@ -133,6 +133,7 @@ TEST(CudaLayerNorm, AddsAResidual) {
 }
 
 TEST(CudaLayerNorm, SixteenBitsBesideF32) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   for (const DType half : {DType::f16, DType::bf16})
     for (const std::int64_t rows : {6, 0}) {
       SCOPED_TRACE(fmt::format("{}, {} rows", half, rows));
@@ -168,6 +169,7 @@ TEST(CudaLayerNorm, SixteenBitsBesideF32) {
 }
 
 TEST(CudaLayerNorm, RefusesTypes) {
+  if (gpu.is_cpu()) GTEST_SKIP() << cuda_alone;
   const auto ones = [](DType dtype) { return Tensor::ones({2, 4}, dtype, gpu); };
   const Tensor row = Tensor::ones({4}, DType::f32, gpu), wide_row = Tensor::ones({4}, DType::f64, gpu);
   EXPECT_THAT(message_of<DTypeError>([&] {

@@ -48,9 +48,9 @@ make test_cuda 'case "${2#--gtest_filter=}" in
   A.Two) exit 0 ;;
   CudaEqLinear*) echo "[ RUN      ] B.Crashes"; kill -SEGV $$ ;;
   \*:-*) echo "[ RUN      ] B.Hangs"; sleep 600 ;;
-  *) echo "[==========] Running 0 tests from 0 test suites." ;;
 esac'
 make test_simt_gpu 'exit 77'
+make test_cuda_train 'echo "[==========] Running 0 tests from 0 test suites."'
 
 check() { "$bundle/gpu_check.sh" --out "$work/out" "$@" > "$work/said" 2>&1; }
 json=$work/out/gpu_check.json
@@ -73,7 +73,7 @@ expect_text "$json" '"ok": false'
 expect_json
 
 gyre_on true null
-expect_code 1 check --only runtime,products,planes,operations,primitives,amp,demo --limit 2
+expect_code 1 check --only runtime,products,planes,operations,primitives,models,updates,demo --limit 2
 expect_text "$json" '"failed": ["A.One", "A.Two"]'
 expect_text "$json" 'x.cpp:7: Failure\nwanted \"1\"'
 expect_text "$json" 'A.One fails alone, too'
@@ -83,7 +83,8 @@ expect_text "$json" '"figures": {"tests": 2}'
 expect_text "$json" '"failed": ["B.Crashes"]'
 expect_text "$json" '"reason": "hung: ended after 2 s"'
 expect_text "$json" '"reason": "test_simt_gpu found no device"'
-expect_text "$json" 'test_cuda has no test for'
+expect_text "$json" '"reason": "no program test_cuda_models"'
+expect_text "$json" '"reason": "test_cuda_train has no test for *:-Amp*"'
 expect_text "$json" '"gpu": "Some GPU", "memory_mb": 1000.5, "capability": "9.0"'
 expect_text "$json" '"cuda_of_driver": "13.1", "cuda_of_build": "13.0"'
 expect_text "$json" '"cpu": "A CPU", "threads": 3'

@@ -31,7 +31,7 @@ class Block : public Module {
 
  private:
   bool equivariant_;
-  LayerNorm* norm1_;
+  Module* norm1_;
   Module* attn_;
   Module* drop_;
   Module* drop_path1_;

@@ -31,8 +31,9 @@ Block::Block(const LayerFamily& family, const BlockConfig& config, RandomStream&
       drop_path2_(&add<DropPath>("drop_path2", config.drop_path, config.first_site + 4)) {}
 
 Variable Block::forward(const Variable& x) {
-  const auto [y, normal] = norm2_->add_forward(x, (*drop_path1_)((*drop_)((*attn_)((*norm1_)(x)))));
-  return y + (*drop_path2_)((*mlp_)(normal));
+  const auto [same, first] = norm1_->add_forward(x);
+  const auto [y, second] = norm2_->add_forward(same, (*drop_path1_)((*drop_)((*attn_)(first))));
+  return y + (*drop_path2_)((*mlp_)(second));
 }
 
 }  // namespace gyre

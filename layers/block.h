@@ -31,7 +31,7 @@ class Block : public Module {
 
  private:
   bool equivariant_;
-  Module* norm1_;
+  LayerNorm* norm1_;
   Module* attn_;
   Module* drop_;
   Module* drop_path1_;

@@ -15,8 +15,8 @@ class LayerNorm : public Module {
   explicit LayerNorm(std::int64_t width, double eps = 1e-6) : LayerNorm(width, 1, eps) {}
 
   Variable forward(const Variable& x) override;
-  /// x + r and its norm in one pass; observers see the norm as a call on the sum.
-  AddLayerNorm add_forward(const Variable& x, const Variable& r);
+  /// x + r, or x, and its norm in one pass forth and back; observers see the norm as a call on the sum.
+  AddLayerNorm add_forward(const Variable& x, const Variable& r = {});
   std::string_view kind() const override { return "LayerNorm"; }
   std::string describe() const override;
 

@@ -30,23 +30,32 @@ Variable layer_norm(const Variable& x, const Variable& gain, const Variable& bia
 AddLayerNorm add_layer_norm(const Variable& x, const Variable& r, const Variable& gain, const Variable& bias,
                             int repeat, double eps, std::optional<DType> result) {
   require<ShapeError>(x.rank() >= 1, "add_layer_norm: x has no dimension to normalise");
-  require_shape(r.data(), x.shape(), "add_layer_norm");
-  kernels::AddLayerNormResult rows = kernels::add_layer_norm_forward(
-      as_rows(x.data()), as_rows(r.data()), gain.data(), bias.data(), repeat, eps, result);
-  Tensor sum = rows.sum.reshape(x.shape()), norm = rows.y.reshape(x.shape());
-  if (!needs_grad({x, r, gain, bias})) return {Variable(std::move(sum)), Variable(std::move(norm))};
-  auto backward = [saved_sum = SavedTensor(std::move(rows.sum)), saved_gain = SavedTensor(gain.data()),
-                   mean = std::move(rows.mean), rstd = std::move(rows.rstd), repeat, shape = x.shape(),
-                   type_r = r.dtype()](std::span<const Tensor> grads) -> Gradients {
+  const bool adds = r.defined();
+  if (adds) require_shape(r.data(), x.shape(), "add_layer_norm");
+  Tensor sum = as_rows(x.data());
+  kernels::LayerNormResult norm;
+  if (adds) {
+    kernels::AddLayerNormResult both = kernels::add_layer_norm_forward(sum, as_rows(r.data()), gain.data(),
+                                                                       bias.data(), repeat, eps, result);
+    sum = std::move(both.sum);
+    norm = {std::move(both.y), std::move(both.mean), std::move(both.rstd)};
+  } else {
+    norm = kernels::layer_norm_forward(sum, gain.data(), bias.data(), repeat, eps, result);
+  }
+  std::vector<Tensor> outputs{adds ? sum.reshape(x.shape()) : x.data(), norm.y.reshape(x.shape())};
+  auto backward = [saved_sum = SavedTensor(std::move(sum)), saved_gain = SavedTensor(gain.data()),
+                   mean = std::move(norm.mean), rstd = std::move(norm.rstd), repeat, shape = x.shape(), adds,
+                   type_r = adds ? r.dtype() : x.dtype()](std::span<const Tensor> grads) -> Gradients {
     const Tensor &grad_sum = grads[0], &grad_norm = grads[1];
-    if (!grad_norm.defined()) return {grad_sum, grad_sum.to(type_r), {}, {}};
+    if (!grad_norm.defined()) return {grad_sum, adds ? grad_sum.to(type_r) : Tensor(), {}, {}};
     kernels::AddLayerNormGrads back = kernels::add_layer_norm_backward(
         saved_sum.unpack("add_layer_norm"), saved_gain.unpack("add_layer_norm"), mean, rstd,
         as_rows(grad_norm), grad_sum.defined() ? as_rows(grad_sum) : grad_sum, repeat, type_r);
-    return {back.x.reshape(shape), back.r.reshape(shape), std::move(back.gain), std::move(back.bias)};
+    return {back.x.reshape(shape), adds ? back.r.reshape(shape) : Tensor(), std::move(back.gain),
+            std::move(back.bias)};
   };
-  std::vector<Variable> results = make_results("add_layer_norm", {std::move(sum), std::move(norm)},
-                                               {x, r, gain, bias}, std::move(backward));
+  std::vector<Variable> results =
+      make_results("add_layer_norm", std::move(outputs), {x, r, gain, bias}, std::move(backward));
   return {std::move(results[0]), std::move(results[1])};
 }
 

@@ -17,7 +17,8 @@ struct AddLayerNorm {
   Variable norm;  ///< layer_norm(sum)
 };
 /// A residual connection and the norm behind it in one pass over memory, and one back. r has the shape of x
-/// and its type, or on CUDA f16 or bf16 beside f32; `result` is the type of the norm.
+/// and its type, or on CUDA f16 or bf16 beside f32; `result` is the type of the norm. Without r the sum is x
+/// itself: what goes on from there sends its gradient back together with that of the norm.
 AddLayerNorm add_layer_norm(const Variable& x, const Variable& r, const Variable& gain, const Variable& bias,
                             int repeat, double eps, std::optional<DType> result = {});
 

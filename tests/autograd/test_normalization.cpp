@@ -107,24 +107,41 @@ TEST(AddLayerNorm, Gradients) {
     EXPECT_TRUE(gradients_agree(use(sum_too, norm_too), {{2, 3, 8}, {2, 3, 8}, {4}, {4}}));
 }
 
+TEST(AddLayerNorm, GradientsWithoutAResidual) {
+  const auto use = [](bool sum_too, bool norm_too) {
+    return [=](Inputs& in) {
+      const auto [same, norm] = add_layer_norm(in[0], Variable(), in[1], in[2], 2, 1e-6);
+      if (!norm_too) return same * same;
+      return sum_too ? same * norm + affine(same, 3) : norm;
+    };
+  };
+  for (const auto& [sum_too, norm_too] :
+       {std::pair{true, true}, std::pair{true, false}, std::pair{false, true}})
+    EXPECT_TRUE(gradients_agree(use(sum_too, norm_too), {{2, 3, 8}, {4}, {4}}));
+}
+
 TEST(AddLayerNorm, EqualsItsParts) {
   const Tensor grad_sum = random_tensor({3, 8}, 5), grad_norm = random_tensor({3, 8}, 6);
-  std::vector<std::vector<double>> results[2];
-  for (const int fused : {0, 1}) {
-    const Variable x(random_tensor({3, 8}, 1), true), r(random_tensor({3, 8}, 2), true),
-        gain(random_tensor({2}, 3), true), bias(random_tensor({2}, 4), true);
-    AddLayerNorm y;
-    if (fused) {
-      y = add_layer_norm(x, r, gain, bias, 4, 1e-6);
-    } else {
-      y.sum = x + r;
-      y.norm = layer_norm(y.sum, gain, bias, 4, 1e-6);
+  for (const bool adds : {true, false}) {
+    std::vector<std::vector<double>> results[2];
+    for (const int fused : {0, 1}) {
+      const Variable x(random_tensor({3, 8}, 1), true), r(random_tensor({3, 8}, 2), true),
+          gain(random_tensor({2}, 3), true), bias(random_tensor({2}, 4), true);
+      AddLayerNorm y;
+      if (fused) {
+        y = add_layer_norm(x, adds ? r : Variable(), gain, bias, 4, 1e-6);
+      } else {
+        y.sum = adds ? x + r : x;
+        y.norm = layer_norm(y.sum, gain, bias, 4, 1e-6);
+      }
+      sum(y.sum * Variable(grad_sum) + y.norm * Variable(grad_norm)).backward();
+      results[fused] = {y.sum.data().to_vector(), y.norm.data().to_vector(), x.grad().to_vector(),
+                        gain.grad().to_vector(), bias.grad().to_vector()};
+      if (adds) results[fused].push_back(r.grad().to_vector());
+      EXPECT_EQ(y.sum.data().storage() == x.data().storage(), !adds);
     }
-    sum(y.sum * Variable(grad_sum) + y.norm * Variable(grad_norm)).backward();
-    results[fused] = {y.sum.data().to_vector(), y.norm.data().to_vector(), x.grad().to_vector(),
-                      r.grad().to_vector(),     gain.grad().to_vector(),   bias.grad().to_vector()};
+    EXPECT_EQ(results[0], results[1]);
   }
-  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST(AddLayerNorm, WithoutRecording) {

@@ -103,12 +103,13 @@ void multiply(const FlashProduct& product, std::int64_t rows) {
   });
 }
 
-/// Whether the sums of all planes cost more to keep and to map back than the products of so few rows save:
-/// too few to be divided between threads (Grid).
+/// Whether the sums of all planes cost more to keep and to map back than the products of so few rows save,
+/// the more so where rows are too few to be divided between threads (Grid).
 bool few_rows(std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
   const std::int64_t weights = channels_in * channels_out;
-  return rows <= 16 || (rows < 48 && (channels_out < 128 || weights <= 8192)) ||
-         (rows < 64 && weights <= 1024);
+  if (rows <= 16) return true;
+  if (in_parallel() || num_threads() == 1) return rows < 48 && weights <= 512;
+  return (rows < 48 && (channels_out < 128 || weights <= 8192)) || (rows < 64 && weights <= 4096);
 }
 
 /// Sums for dW are kept apart by rows and by output channels.

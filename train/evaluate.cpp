@@ -135,11 +135,17 @@ double largest_change(const Tensor& a, const Tensor& b) {
 
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label) {
-  Tally tally;
-  for_each_batch(
-      model, std::move(dataset), preprocessing, batch_size, workers, label,
-      [&](const Batch& batch) { tally.add(logits_of(model, batch.images), batch.labels.to(Device::cpu())); });
-  return tally.accuracy();
+  for (;; batch_size = (batch_size + 1) / 2) {
+    try {
+      Tally tally;
+      for_each_batch(model, dataset, preprocessing, batch_size, workers, label, [&](const Batch& batch) {
+        tally.add(logits_of(model, batch.images), batch.labels.to(Device::cpu()));
+      });
+      return tally.accuracy();
+    } catch (const OutOfMemoryError&) {
+      if (batch_size <= 1) throw;
+    }
+  }
 }
 
 EvalResult evaluate_checkpoint(const EvalOptions& options) {

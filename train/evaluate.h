@@ -59,7 +59,8 @@ struct EvalResult {
   std::vector<RotationResult> rotations;  ///< 0, 90, 180, 270 if asked for, then mirrored
 };
 
-/// Accuracy of a model in evaluation mode on a whole dataset, on the model's device; restores its mode.
+/// Accuracy of a model in evaluation mode on a whole dataset, on the model's device; restores its mode. Where
+/// the device has no room for a batch, in smaller ones.
 /// `label` names the progress line (empty: none).
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label = "");

@@ -8,10 +8,11 @@
 
 namespace gyre::test {
 
-/// Takes what memory a CUDA device has left, but for some kilobytes.
+/// Takes what memory a CUDA device has left, but for `rest` bytes and some kilobytes.
 class Balloon {
  public:
-  explicit Balloon(Device device) : device_(device) {
+  explicit Balloon(Device device, std::int64_t rest = 0) : device_(device) {
+    const Tensor kept = Tensor::empty({rest}, DType::u8, device);
     for (std::int64_t bytes = std::int64_t{1} << 40; bytes >= std::int64_t{1} << 16;) {
       try {
         blocks_.push_back(Tensor::empty({bytes}, DType::u8, device));

@@ -6,6 +6,8 @@
 #include "tests/cuda/device.h"
 #include "tests/cuda_train/balloon.h"
 #include "tests/train/run_support.h"
+#include "train/calibrate.h"
+#include "train/evaluate.h"
 #include "train/training.h"
 
 namespace gyre {
@@ -121,6 +123,39 @@ TEST_F(CudaMemory, ShortageSavesWhatWasReached) {
   config.train.accumulation = 4;
   const TrainResult parts = run_training(config, again);
   EXPECT_EQ(parts.updates, 8);
+}
+
+TEST_F(CudaMemory, EvaluationGoesOnInSmallerBatches) {
+  Config config = this->config();
+  const DataSplits splits = open_data(config.data, config.train.seed);
+  config.model = fit_model(config.model, *splits.train, splits.preprocessing);
+  Learner learner(config, gpu);
+  const auto measure = [&] { return evaluate(learner.model(), splits.test, splits.preprocessing, 40, 0); };
+  measure();
+  reset_peak_memory(gpu);
+  const std::size_t before = memory_stats(gpu).active;
+  const Accuracy wanted = measure();
+  const auto needed = static_cast<std::int64_t>(memory_stats(gpu).peak - before);
+  {
+    const test::Balloon balloon(gpu, needed / 2);
+    const Accuracy got = measure();
+    EXPECT_EQ(got.samples, 40);
+    EXPECT_EQ(got.top1, wanted.top1);
+    EXPECT_NEAR(got.loss, wanted.loss, 1e-5);
+  }
+  const test::Balloon balloon(gpu);
+  EXPECT_THROW(measure(), OutOfMemoryError);
+}
+
+TEST_F(CudaMemory, CalibrationMeasuresTheDevice) {
+  Config config = this->config();
+  const DataSplits splits = open_data(config.data, config.train.seed);
+  config.model = fit_model(config.model, *splits.train, splits.preprocessing);
+  const std::size_t before = memory_stats(gpu).active;
+  const Pace pace = measure_pace(config, splits, gpu);
+  EXPECT_GT(memory_stats(gpu).peak, before);
+  EXPECT_GT(pace.update, 0);
+  EXPECT_GT(pace.spent, 20 * pace.update);
 }
 
 TEST_F(CudaMemory, ShortageAtOnceLeavesNoCheckpoint) {

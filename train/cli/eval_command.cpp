@@ -62,6 +62,15 @@ void print_text(const EvalResult& result) {
   }
 }
 
+EvalResult measure(const EvalOptions& options) {
+  try {
+    return evaluate_checkpoint(options);
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(
+        fmt::format("{}; a smaller --batch-size (now {}) needs less", error.what(), options.batch_size));
+  }
+}
+
 int run(Options& options) {
   options.eval.device = prepare_machine(options.common, 0, false);
   if (options.eval.mirrors && !options.eval.rotations) throw UsageError("--mirrors needs --rotations");
@@ -69,7 +78,7 @@ int run(Options& options) {
   options.eval.progress = !options.common.json;
   if (!options.common.backend.empty())
     options.eval.backend = kernels::parse_eq_backend(options.common.backend);
-  const EvalResult result = evaluate_checkpoint(options.eval);
+  const EvalResult result = measure(options.eval);
   if (options.common.json) {
     print_json(result);
   } else {

@@ -130,6 +130,32 @@ void check_sum_squares(const std::vector<std::int64_t>& counts) {
   EXPECT_NEAR(result.values()[0], static_cast<double>(wanted), 1e-13 * static_cast<double>(wanted));
 }
 
+#ifndef GYRE_TEST_GPU
+TEST(OptimizerKernels, TakeAWholeModelInOneLaunch) {
+  Lists<float> lists(std::vector<std::int64_t>(640, 3), true, true);
+  const auto* const items = lists.items.data();
+  const auto launches_of = [](auto run) {
+    const std::uint64_t before = launches();
+    run();
+    return launches() - before;
+  };
+  EXPECT_EQ(launches_of([&] {
+              cuda::launch_adamw(items, lists.size(), {1, 0.9, 0.999, 0.1, 1, 1e-8, 1}, nullptr);
+            }),
+            1u);
+  EXPECT_EQ(launches_of([&] { cuda::launch_sgd(items, lists.size(), {0.1, 0.9, 0, 1, true}, nullptr); }), 1u);
+  EXPECT_EQ(launches_of([&] { cuda::launch_lerp(items, lists.size(), 0.1, nullptr); }), 1u);
+  auto workspace =
+      Buffer<double>::output(static_cast<std::size_t>(cuda::sum_squares_workspace(items, lists.size())));
+  auto sum = Buffer<double>::output(1);
+  EXPECT_EQ(launches_of([&] {
+              cuda::launch_sum_squares(items, lists.size(), workspace.data(), sum.data(), nullptr);
+            }),
+            2u)
+      << "parts, then their sum";
+}
+#endif
+
 TEST(OptimizerKernels, SumOfSquares) {
   in_all_schedules([] {
     check_sum_squares<float>(mixed);

@@ -90,7 +90,7 @@ class Machine {
       fail(Rule::misaligned, "uses an address that is no multiple of {} at {}", alignment, site);
   }
   Checker* checker = nullptr;
-  std::uint64_t copies_begun = 0;
+  std::uint64_t copies_begun = 0, launches = 0;
 
  private:
   static void perform(const Copy& copy) {
@@ -357,11 +357,13 @@ void require_aligned(const void* address, std::size_t alignment, Site site) {
   machine().require_aligned(address, alignment, site);
 }
 void launch(const char* name, Call call, Index grid, unsigned block, std::size_t shared_bytes) {
+  ++machine().launches;
   machine().launch(name, call, grid, block, shared_bytes);
 }
 
 void configure(const Options& options) { machine().configure(options); }
 std::uint64_t copies_begun() { return machine().copies_begun; }
+std::uint64_t launches() { return machine().launches; }
 void install(Checker* checker) { machine().checker = checker; }
 void add_buffer(const void* begin, std::size_t size, bool initialised) {
   if (machine().checker != nullptr) machine().checker->add_buffer(begin, size, initialised);

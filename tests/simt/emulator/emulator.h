@@ -23,6 +23,8 @@ struct Options {
 void configure(const Options& options);
 /// How many cp.async copies kernels have begun so far.
 std::uint64_t copies_begun();
+/// How many kernels were launched so far.
+std::uint64_t launches();
 
 /// Where the running thread stands; two moments of one block are ordered if a number of barriers differs that
 /// both threads took part in.

@@ -8,6 +8,7 @@
 
 #include "autograd/variable.h"
 #include "bench/twins.h"
+#include "core/deterministic.h"
 #include "core/memory.h"
 #include "models/registry.h"
 #include "train/step.h"
@@ -113,6 +114,7 @@ BenchModelResult bench_model(const BenchModelOptions& options) {
                       options.rounds);
   require<ValueError>(options.seconds > 0, "bench: {} seconds per round must be positive", options.seconds);
   Config config = options.config;
+  set_deterministic(config.train.deterministic);
   auto [batches, images] = prepare_batches(config, options.random_images);
   for (Batch& batch : batches) {
     batch.images = batch.images.to(options.device);

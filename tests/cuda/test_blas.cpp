@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "core/deterministic.h"
 #include "tests/kernels/product_oracle.h"
 
 namespace gyre::kernels::cuda {
@@ -266,6 +267,22 @@ TEST(CudaGemm, RepeatsBitForBit) {
     f.run(dtype, second);
     EXPECT_EQ(first.to_vector(), second.to_vector());
   }
+}
+
+TEST(CudaGemm, TimingKernelsLeavesTheResultAlone) {
+  set_deterministic(false);
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    Factors f(dtype, device_random({2, 19, 136}, dtype, 21), device_random({2, 136, 48}, dtype, 22));
+    Tensor c = Tensor::ones({2, 19, 48}, dtype, gpu);
+    f.run(dtype, c, {.accumulate = true});
+    Tensor again = Tensor::ones({2, 19, 48}, dtype, gpu);
+    f.run(dtype, again, {.accumulate = true});
+    EXPECT_EQ(again.to_vector(), c.to_vector());
+    for (double& value : f.exact) ++value;
+    for (double& value : f.plain) ++value;
+    expect_product(c, f.exact, f.plain);
+  }
+  set_deterministic(true);
 }
 
 TEST(CudaGemm, RefusesWhatItCannotMean) {

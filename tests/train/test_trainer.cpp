@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "core/deterministic.h"
 #include "core/memory.h"
 #include "tests/train/run_support.h"
 #include "train/evaluate.h"
@@ -95,6 +96,16 @@ TEST_F(Trainer, WorkersChangeNothing) {
     train(config, fmt::format("{}", workers));
   }
   for (const char* workers : {"1", "2", "8"}) test::expect_same_run(run_path("0"), run_path(workers));
+}
+
+TEST_F(Trainer, SaysWhetherKernelsMayBeChosenBySpeed) {
+  Config config = this->config();
+  config.train.deterministic = false;
+  train(config, "a", 1);
+  EXPECT_FALSE(deterministic());
+  config.train.deterministic = true;
+  train(config, "b", 1);
+  EXPECT_TRUE(deterministic());
 }
 
 TEST_F(Trainer, TheSeedMatters) {

@@ -34,7 +34,7 @@ struct Blocking {
     constexpr std::int64_t few_tiles = 48 / tile_rows, more_tiles = 96 / tile_rows;
     const std::int64_t wanted = products * padded_in * channels_out <= cache_floats ? few_tiles : more_tiles,
                        fitting = cache_floats / (products * padded_in * tile_rows);
-    if (fitting >= few_tiles) {
+    if (fitting >= (channels_in > k_block ? few_tiles : wanted)) {
       // All planes of these rows stay in the cache while the weight panels pass by.
       tiles = std::min(wanted, fitting);
       columns = panel;

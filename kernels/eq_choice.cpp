@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels {
@@ -31,12 +32,17 @@ std::uint64_t key_of(const EqShape& shape) {
   return key;
 }
 
-// The rules below are fitted to medians over a grid of shapes on two threads of a Zen 5 with AVX-512, whose
-// vectors of 16 channels they count in.
+// The rules below are fitted to medians over a grid of shapes on two threads of a Zen 5 with AVX-512.
 
-std::int64_t vectors_of(std::int64_t channels) { return cpu::round_up(channels, 16); }
+std::int64_t lanes() {
+  static const int lanes = std::max(8, cpu::flash_lanes());
+  return lanes;
+}
+std::int64_t vectors_of(std::int64_t channels) { return cpu::round_up(channels, lanes()); }
 /// A tile holds two vectors of output channels.
-std::int64_t panels_of(std::int64_t channels) { return channels <= 32 ? 32 : vectors_of(channels); }
+std::int64_t panels_of(std::int64_t channels) {
+  return channels <= 2 * lanes() ? 2 * lanes() : vectors_of(channels);
+}
 
 /// Where every weight is read for few rows, the library's products win by their blocking.
 bool packed_wins(const EqShape& shape) {
@@ -50,9 +56,12 @@ bool packed_wins(const EqShape& shape) {
 // Flash wins where the products that it saves pay for its transforms and for the channels that only fill its
 // vectors. In multiply-adds:
 //   saved = rows · (dense products - share · flash products - cost · channels transformed) > bound
-// and since a call with hardly any products costs less than a dense one, the bound is negative.
+// and since a call with hardly any products costs less than a dense one, the bound is negative; short vectors
+// do fewer products in that time, and fill themselves with fewer useless channels.
 struct Costs {
   double share, cost, bound;
+
+  double least_saved() const { return lanes() < 16 ? bound / 4 : bound; }
 };
 
 bool flash_wins_forward(const EqShape& shape) {
@@ -62,7 +71,7 @@ bool flash_wins_forward(const EqShape& shape) {
              d = static_cast<double>(panels_of(shape.channels_out));
   const double dense = order * order * c * static_cast<double>(shape.channels_out), flash = products * c * d,
                transformed = d + (order == 8 ? c / 6 : 0);
-  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.bound;
+  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.least_saved();
 }
 
 bool flash_wins_backward(const EqShape& shape) {
@@ -74,7 +83,7 @@ bool flash_wins_backward(const EqShape& shape) {
   const double dense = 2.0 * order * order * static_cast<double>(shape.channels_in) * d,
                flash = products * (static_cast<double>(panels_of(shape.channels_in)) * d + c * d_vectors),
                transformed = c + (order == 8 ? d_vectors : 0);
-  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.bound;
+  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.least_saved();
 }
 
 }  // namespace

@@ -9,13 +9,13 @@ source "$here/gpu_check_stages.sh"
 
 usage() {
   cat <<'TEXT'
-usage: gpu_check.sh [--only check|train|STAGE,…] [--device cuda|cpu] [--out DIR] [--small] [--limit N]
+usage: gpu_check.sh [--only WHICH[,…]] [--device cuda|cpu] [--out DIR] [--small] [--limit N]
                     [--build DIR] [--cuda-libs DIR]
 
 Compares every operation, gradient and model on the GPU with the CPU, trains the demo's model there for a minute, and takes runs
 from the CPU to the GPU and back: under four minutes. Prints a table, writes DIR/gpu_check.json and a log of each stage.
 
-  --only WHICH      check: correctness alone; train: training alone; or names of stages (default: everything)
+  --only WHICH      check (correctness), train (training), or names of stages (default: everything)
   --device DEVICE   cuda, or cpu: the same stages at small sizes, which proves this script where there is no GPU (default: cuda)
   --out DIR         where results go; an earlier check there is replaced (default: ./gpu_check)
   --small           a few updates in place of a minute of training, as --device cpu does
@@ -41,19 +41,20 @@ while [ $# -gt 0 ]; do
 done
 case "$device" in cuda) ;; cpu) small=1; export GYRE_PIN=0 ;; *) wrong_use "--device is cuda or cpu, not '$device'" ;; esac
 [[ "$limit" =~ ^([1-9][0-9]*)?$ ]] || wrong_use "--limit is a number of seconds, not '$limit'"
-case "$only" in
-  all) stages=("${check_stages[@]}" "${train_stages[@]}") ;;
-  check) stages=("${check_stages[@]}") ;;
-  train) stages=("${train_stages[@]}") ;;
-  *)
-    IFS=, read -ra stages <<< "$only"
-    for stage in "${stages[@]}"; do
+stages=()
+IFS=, read -ra words <<< "$only"
+for word in "${words[@]}"; do
+  case "$word" in
+    all) stages+=("${check_stages[@]}" "${train_stages[@]}") ;;
+    check) stages+=("${check_stages[@]}") ;;
+    train) stages+=("${train_stages[@]}") ;;
+    *)
       case " ${check_stages[*]} ${train_stages[*]} " in
-        *" $stage "*) ;;
-        *) wrong_use "--only: '$stage' is not check, train or one of ${check_stages[*]} ${train_stages[*]}" ;;
-      esac
-    done ;;
-esac
+        *" $word "*) stages+=("$word") ;;
+        *) wrong_use "--only: '$word' is not check, train or one of ${check_stages[*]} ${train_stages[*]}" ;;
+      esac ;;
+  esac
+done
 
 # Where things lie: in the bundle, or in a source tree and its build.
 if [ -x "$here/bin/gyre" ]; then

@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154
 
 check_stages=(runtime primitives kernels products operations planes models updates amp)
-train_stages=(demo rotations bf16 fp16 to_gpu to_cpu repeat)
+train_stages=(demo rotations bf16 fp16 to_gpu to_cpu repeat speed)
 
 # stage_limit NAME: seconds after which a stage hangs.
 stage_limit() {
@@ -126,13 +126,14 @@ amp_training() {
     figure refused yes
     return
   fi
-  last=$([ "$small" = 1 ] && echo 30 || echo 600)
+  last=$([ "$small" = 1 ] && echo 10 || echo 600)
   part "$1" --device "$device" --set "train.amp=$1" --max-steps "$last" > "$work/$1.json" || { wrong "training failed"; return; }
-  part "$1_f32" --device "$device" --max-steps "$last" > "$work/$1_f32.json" || { wrong "training in f32 failed"; return; }
+  [ -e "$work/f32.json" ] || part f32 --device "$device" --max-steps "$last" > "$work/f32.json" ||
+    { wrong "training in f32 failed"; return; }
   figure loss "$(member loss "$work/$1.json")"
   figure images_per_s "$(member images_per_s "$work/$1.json")"
-  figure images_per_s_f32 "$(member images_per_s "$work/$1_f32.json")"
-  near loss_against_f32 "$(member loss "$work/$1.json")" "$(member loss "$work/$1_f32.json")" 0.2
+  figure images_per_s_f32 "$(member images_per_s "$work/f32.json")"
+  near loss_against_f32 "$(member loss "$work/$1.json")" "$(member loss "$work/f32.json")" 0.2
 }
 stage_bf16() { amp_training bf16; }
 stage_fp16() { amp_training fp16; }
@@ -154,9 +155,27 @@ stage_to_cpu() { moved "$device" cpu; }
 stage_repeat() {
   local name
   for name in first second; do
-    part "$name" --device "$device" --max-steps 40 || { wrong "training failed"; return; }
+    part "$name" --device "$device" --set train.deterministic=true --max-steps "$([ "$small" = 1 ] && echo 15 || echo 100)" || { wrong "training failed"; return; }
   done
   cmp "$out/runs/first/checkpoints/last/model.safetensors" "$out/runs/second/checkpoints/last/model.safetensors" ||
     { wrong "two runs differ"; return; }
   figure same_bits yes
+}
+
+# Training steps of EQ-ViT-S and its twins, which nothing but the model differs from; figures alone, no judgement.
+stage_speed() {
+  local sizes=(--model eq_vit_s --image-size 224 --batch 32 --rounds 3 --seconds 0.7) amp impl
+  [ "$small" = 0 ] || sizes=(--model eq_vit --image-size 16 --batch 2 --rounds 1 --seconds 0.01 --set model.depth=1 --set model.width=32
+    --set model.heads=2 --set model.patch_size=8)
+  for amp in off bf16; do
+    [ "$amp" = off ] || on_cuda || continue
+    [ "$amp" = off ] || sizes+=(--set "train.amp=$amp")
+    "$gyre" bench train "${sizes[@]}" --device "$device" --json > "$work/speed_$amp.json" ||
+      { wrong "bench train failed with train.amp=$amp"; return; }
+    cat "$work/speed_$amp.json"
+    for impl in standard naive flash; do
+      at_least "images_per_s of $impl" "$(sed -n '/"impl": "'$impl'"/,$p' "$work/speed_$amp.json" | member images_per_s)" 0.001
+      figure "${impl}_$amp" "$(sed -n '/"impl": "'$impl'"/,$p' "$work/speed_$amp.json" | member images_per_s)"
+    done
+  done
 }

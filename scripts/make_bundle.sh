@@ -97,7 +97,7 @@ commit=$(git rev-parse HEAD)
 {
   "$bundle/bin/gyre" --version
   echo "commit $commit"
-  sed -n 's/^CMAKE_CUDA_ARCHITECTURES:[A-Z]*=/CUDA architectures /p; s/^GYRE_CUDA:STRING=/GYRE_CUDA /p' "$build/CMakeCache.txt"
+  echo "CUDA $(grep -oE 'code=\[[a-z0-9_]+\]' "$build/build.ninja" | sort -u | tr -d '[]' | sed 's/code=//' | paste -sd ' ')"
 } > "$bundle/VERSION"
 cat > "$bundle/README.txt" <<'TEXT'
 The GPU check of gyre. On a Linux machine (x86-64, glibc 2.36 or newer) with an NVIDIA GPU (compute capability 8.0 or newer), its

@@ -35,11 +35,13 @@ Shape probability_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), q
 
 Shape logarithm_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv.size(1)}; }
 
-/// Dense [count, L, L], or undefined.
+/// Dense [count, L, L] of the wide type, or undefined.
 Tensor checked_bias(const Tensor& qkv, const Tensor& added, std::int64_t count) {
   if (!added.defined()) return {};
   require_same_device(qkv, added, "attention_forward");
-  require_same_dtype(qkv, added, "attention_forward");
+  const DType wide = wide_type(qkv.dtype());
+  require<DTypeError>(added.dtype() == wide, "attention_forward: data types {} and {} differ", wide,
+                      added.dtype());
   require_shape(added, {count, qkv.size(1), qkv.size(1)}, "attention_forward");
   return added.contiguous();
 }
@@ -84,7 +86,7 @@ Tensor attention_backward(const Tensor& qkv, const AttentionResult& forward, con
   Tensor result = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
   Tensor db;
   if (bias_gradient != nullptr)
-    db = Tensor::zeros({qkv.size(3), qkv.size(1), qkv.size(1)}, qkv.dtype(), qkv.device());
+    db = Tensor::zeros({qkv.size(3), qkv.size(1), qkv.size(1)}, wide_type(qkv.dtype()), qkv.device());
   if (qkv.numel() > 0) backward_op(qkv.device(), qkv.contiguous(), saved, dense, dense_grad, result, db);
   if (bias_gradient != nullptr) *bias_gradient = db;
   return result;

@@ -18,7 +18,7 @@ struct AttentionResult {
   Tensor logarithms;     ///< log Σ e^score [B, H, L (query)], on CUDA: it finds probabilities anew from it
 };
 /// Multi-head attention softmax(E^-1/2 · Q Kᵀ + bias + mask) V of qkv [B, L, 3, H, E], f32 or f64. On CUDA
-/// also f16 or bf16, with logarithms in f32, and E is at most 256, in f64 128: DeviceError.
+/// also f16 or bf16, with bias, mask and logarithms in f32, and E is at most 256, in f64 128: DeviceError.
 AttentionResult attention_forward(const Tensor& qkv, bool keep_for_backward, const ScoreBias& added = {});
 /// Gradient of qkv [B, L, 3, H, E] for grad [B, L, H·E]. `forward` is the forward's result, whose y the CPU
 /// does without, and `added` as it was given there, which the CPU does not read. If `bias_gradient` is given,

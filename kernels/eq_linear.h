@@ -41,6 +41,9 @@ class EqPlanes {
   /// Frees the contents.
   void clear();
 
+  /// W and b in the type of the product, where parameters are kept in another.
+  LayerCopies& copies() const;
+
   struct State;
   State& state() { return *state_; }
 
@@ -58,7 +61,8 @@ Tensor eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, c
                          const EqLinearOptions& options = {}, EqPlanes* cache = nullptr,
                          Activation activation = Activation::none, Tensor* pre_activation = nullptr);
 
-/// Gradients for grad [N, D, T] of Y or, with `before` = Y, of gelu(Y); undefined where not asked for.
+/// Gradients for grad [N, D, T] of Y or, with `before` = Y, of gelu(Y), in the types of LinearGrads;
+/// undefined where not asked for.
 LinearGrads eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                bool need_x, bool need_w, bool need_b, const EqLinearOptions& options = {},
                                EqPlanes* cache = nullptr, const Tensor& before = {});

@@ -4,6 +4,7 @@ namespace gyre::kernels {
 
 EqPlanes::EqPlanes() : state_(std::make_unique<State>()) {}
 EqPlanes::~EqPlanes() = default;
+LayerCopies& EqPlanes::copies() const { return state_->copies; }
 int EqPlanes::rebuilds() const { return state_->rebuilds; }
 
 void EqPlanes::clear() {
@@ -11,6 +12,7 @@ void EqPlanes::clear() {
   state_->fused = {};
   state_->packed = {};
   state_->naive = {};
+  state_->copies.clear();
 }
 
 std::shared_ptr<const EqPlanes::State::DenseEqLayer> dense_eq_layer(const Group& group, const Tensor& w,
@@ -25,9 +27,9 @@ std::shared_ptr<const EqPlanes::State::DenseEqLayer> dense_eq_layer(const Group&
     layer->bias =
         b.unsqueeze(1).expand({b.size(0), group.order()}).contiguous().reshape({b.size(0) * group.order()});
   state.rebuilds += stale;
-  naive.source = EqPlanes::State::source_of(w);
+  naive.source = Source::of(w);
   naive.group = &group;
-  naive.bias_source = b.defined() ? EqPlanes::State::source_of(b) : EqPlanes::State::Source();
+  naive.bias_source = b.defined() ? Source::of(b) : Source();
   naive.dense = std::move(layer);
   return naive.dense;
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/gemm_f32.h"
 #include "kernels/eq_linear.h"
+#include "kernels/typed_copy.h"
 
 namespace gyre::kernels {
 
@@ -17,17 +18,6 @@ struct EqPlanes::State {
     Tensor matrix;  // [D·T, C·T]
     Tensor bias;    // [D·T] or undefined
   };
-
-  /// Which contents something was built from; views of one storage share its version.
-  struct Source {
-    std::uint64_t version = 0;  // 0 is never drawn
-    const void* data = nullptr;
-    Shape shape;
-    bool is(const Tensor& w) const {
-      return version == w.version() && data == w.raw_data() && shape == w.shape();
-    }
-  };
-  static Source source_of(const Tensor& w) { return {w.version(), w.raw_data(), w.shape()}; }
 
   struct Fused {
     Source source;
@@ -49,6 +39,7 @@ struct EqPlanes::State {
     std::shared_ptr<const DenseEqLayer> dense;
     PackedWeight packed;
   } naive;
+  LayerCopies copies;
   std::mutex mutex;
   std::atomic<int> rebuilds = 0;
 };

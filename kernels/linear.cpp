@@ -8,6 +8,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/op.h"
 #include "kernels/reduce.h"
+#include "kernels/typed_copy.h"
 #include "kernels/types.h"
 
 namespace gyre::kernels {
@@ -43,12 +44,16 @@ cpu::LinearPacks* packs_for(const Tensor& w, PackedWeight* cache) {
 
 }  // namespace
 
-PackedWeight::PackedWeight() : cpu_(std::make_unique<cpu::LinearPacks>()) {}
+PackedWeight::PackedWeight()
+    : cpu_(std::make_unique<cpu::LinearPacks>()), copies_(std::make_unique<LayerCopies>()) {}
 PackedWeight::~PackedWeight() = default;
 PackedWeight::PackedWeight(PackedWeight&&) noexcept = default;
 PackedWeight& PackedWeight::operator=(PackedWeight&&) noexcept = default;
 int PackedWeight::builds() const { return cpu_->builds(); }
-void PackedWeight::clear() { cpu_->clear(); }
+void PackedWeight::clear() {
+  cpu_->clear();
+  copies_->clear();
+}
 
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& b, PackedWeight* cache) {
   const ProfileScope scope("linear_forward");
@@ -81,14 +86,14 @@ LinearGrads linear_backward(const Tensor& x, const Tensor& w, const Tensor& grad
   } else if (before.defined()) {
     rows = unary_backward(UnaryOp::gelu, before, Tensor(), rows);
   } else if (need_b) {
-    result.b = sum(rows, std::array{0}, false);
+    result.b = wide_sum(rows, std::array{0}, false);
   }
   if (need_x) {
     result.x = Tensor::empty(x.shape(), x.dtype(), x.device());
     if (result.x.numel() > 0) grad_x_op(x.device(), w.contiguous(), rows, packs_for(w, cache), result.x);
   }
   if (need_w) {
-    result.w = Tensor::empty(w.shape(), w.dtype(), w.device());
+    result.w = Tensor::empty(w.shape(), wide_type(w.dtype()), w.device());
     if (result.w.numel() > 0) grad_w_op(x.device(), x.contiguous(), rows, result.w);
   }
   return result;

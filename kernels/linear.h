@@ -9,6 +9,7 @@ namespace gyre::kernels {
 namespace cpu {
 class LinearPacks;
 }
+struct LayerCopies;
 
 /// Weights of one linear layer in the layout of the matrix kernels, rebuilt when the weight's contents
 /// change. A cache, never state; several threads may use it at once.
@@ -24,15 +25,19 @@ class PackedWeight {
   /// Frees the layouts; the next use builds anew.
   void clear();
   cpu::LinearPacks& cpu() const { return *cpu_; }
+  /// W and b in the type of the product, where parameters are kept in another.
+  LayerCopies& copies() const { return *copies_; }
 
  private:
   std::unique_ptr<cpu::LinearPacks> cpu_;
+  std::unique_ptr<LayerCopies> copies_;
 };
 
 /// What a linear layer applies to its result: nothing, or x·Φ(x) with the exact error function.
 enum class Activation { none, gelu };
 
-/// Gradients of a layer; undefined where not asked for.
+/// Gradients of a layer; undefined where not asked for. For layers in f16 or bf16 those of w and b are in
+/// f32: sums over all rows, which are not rounded.
 struct LinearGrads {
   Tensor x, w, b;
 };

@@ -29,12 +29,9 @@ Flags mark(const Tensor& x, std::span<const int> dims, std::string_view what) {
   return reduced;
 }
 
-/// Sums over the marked dimensions, which keep extent 1; one pass per run of neighbours, from the inside.
-/// 16-bit numbers of several runs go through f32.
+/// Sums over the marked dimensions, which keep extent 1; one pass per run of neighbours, from the inside. In
+/// the wide type, unless nothing was to add.
 Tensor sum_marked(const Tensor& x, const Flags& reduced) {
-  int runs = 0;
-  for (std::size_t i = 0; i < reduced.size(); ++i) runs += reduced[i] && (i == 0 || !reduced[i - 1]);
-  if (runs > 1 && size_of(x.dtype()) == 2) return sum_marked(x.to(DType::f32), reduced).to(x.dtype());
   Tensor current = x.contiguous();
   for (int end = x.rank(); end > 0;) {
     if (!reduced[static_cast<std::size_t>(end - 1)]) {
@@ -51,7 +48,7 @@ Tensor sum_marked(const Tensor& x, const Flags& reduced) {
     if (extent == 1) {
       current = current.reshape(shape);
     } else {
-      Tensor y = Tensor::empty(shape, x.dtype(), x.device());
+      Tensor y = Tensor::empty(shape, wide_type(x.dtype()), x.device());
       if (y.numel() > 0) sum_op(x.device(), current, outer, extent, inner, y);
       current = y;
     }
@@ -72,7 +69,15 @@ Tensor drop_marked(const Tensor& x, const Flags& reduced) {
 Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim) {
   require_computable(x, "sum");
   const Flags reduced = mark(x, dims, "sum");
-  Tensor y = sum_marked(x, reduced);
+  Tensor y = sum_marked(x, reduced).to(x.dtype());
+  if (y.storage() == x.storage()) y = y.clone();
+  return keep_dim ? y : drop_marked(y, reduced);
+}
+
+Tensor wide_sum(const Tensor& x, std::span<const int> dims, bool keep_dim) {
+  require_computable(x, "sum");
+  const Flags reduced = mark(x, dims, "sum");
+  Tensor y = sum_marked(x, reduced).to(wide_type(x.dtype()));
   if (y.storage() == x.storage()) y = y.clone();
   return keep_dim ? y : drop_marked(y, reduced);
 }
@@ -84,7 +89,7 @@ Tensor mean(const Tensor& x, std::span<const int> dims, bool keep_dim) {
   for (const int dim : dims) count *= x.size(dim);
   require<ShapeError>(count > 0, "mean: no elements to average in {}", x.shape());
   // The sum of f16 may overflow where the mean does not.
-  const Tensor sums = sum_marked(x.to(wide_type(x.dtype())), reduced);
+  const Tensor sums = sum_marked(x, reduced);
   const Tensor y = affine(sums, 1.0 / static_cast<double>(count), 0.0).to(x.dtype());
   return keep_dim ? y : drop_marked(y, reduced);
 }
@@ -101,7 +106,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
     reduced[static_cast<std::size_t>(dim)] = dim < missing || wanted != x.size(dim);
   }
   require<ShapeError>(fits, "sum_to: {} does not broadcast to {}", shape, x.shape());
-  return sum_marked(x, reduced).reshape(shape);
+  return sum_marked(x, reduced).to(x.dtype()).reshape(shape);
 }
 
 std::vector<std::int64_t> argmax_rows(const Tensor& x) {

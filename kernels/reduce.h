@@ -13,6 +13,8 @@ namespace gyre::kernels {
 
 /// Sum over `dims` (negative counts from the end, none twice); they stay with extent 1 if `keep_dim`.
 Tensor sum(const Tensor& x, std::span<const int> dims, bool keep_dim);
+/// The same as it was added, not rounded to 16 bits: of wide_type.
+Tensor wide_sum(const Tensor& x, std::span<const int> dims, bool keep_dim);
 /// Mean over `dims`; ShapeError if they hold no element.
 Tensor mean(const Tensor& x, std::span<const int> dims, bool keep_dim);
 /// Sums x down to `shape`, which broadcasts to x's shape: the gradient of broadcasting.

@@ -65,7 +65,7 @@ Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Te
   const std::int64_t d = w.size(0), c = w.size(1);
   const int lanes = flash_lanes();
   if (!fused.source.is(w) || fused.form != &form || fused.lanes != lanes) {
-    fused = {EqPlanes::State::source_of(w), &form, lanes, {}, {}};
+    fused = {Source::of(w), &form, lanes, {}, {}};
     ++state.rebuilds;
   }
   Tensor& packed = transposed ? fused.backward : fused.forward;

@@ -59,7 +59,7 @@ Weights weights_of(const BilinearForm& form, const Tensor& w, bool transposed, E
     const std::int64_t d = w.size(0), c = w.size(1);
     Tensor planes = Tensor::empty({form.products(), d, c}, w.dtype());
     to_planes(form.weight, d, c, w.data<T>(), planes.mutable_data<T>());
-    cached = {EqPlanes::State::source_of(w), &form, std::move(planes), {}, {}};
+    cached = {Source::of(w), &form, std::move(planes), {}, {}};
     ++state.rebuilds;
   }
   Weights weights{cached.planes, transposed, {}};

@@ -8,7 +8,7 @@ namespace gyre::kernels::cuda {
 namespace {
 
 template <class T>
-AttentionInput<T> input_of(const Tensor& qkv, const ScoreBias& added) {
+AttentionInput<T, SumOf<T>> input_of(const Tensor& qkv, const ScoreBias& added) {
   require<DeviceError>(qkv.size(4) <= max_head_width(qkv.dtype() == DType::f64),
                        "attention on CUDA takes heads of up to {} channels in {}, not {}",
                        max_head_width(qkv.dtype() == DType::f64), qkv.dtype(), qkv.size(4));
@@ -17,8 +17,8 @@ AttentionInput<T> input_of(const Tensor& qkv, const ScoreBias& added) {
           qkv.size(3),
           qkv.size(4),
           data_of<T>(qkv),
-          data_of<T>(added.bias),
-          data_of<T>(added.mask),
+          data_of<SumOf<T>>(added.bias),
+          data_of<SumOf<T>>(added.mask),
           added.mask.defined() ? added.mask.size(0) : 1};
 }
 
@@ -42,7 +42,7 @@ void attention_backward(const Tensor& qkv, const AttentionResult& forward, const
         attention_workspace(qkv.size(0), qkv.size(1), qkv.size(3), bias_gradient.defined()), qkv.device());
     launch_attention_backward<T, S>(input_of<T>(qkv, added),
                                     {data_of<T>(forward.y), data_of<S>(forward.logarithms), data_of<T>(grad),
-                                     mutable_data_of<T>(result), mutable_data_of<T>(bias_gradient)},
+                                     mutable_data_of<T>(result), mutable_data_of<S>(bias_gradient)},
                                     workspace.data(), stream_of(qkv));
   });
 }

@@ -29,7 +29,8 @@ GYRE_DEVICE C combine_row(C value, Combine combine) {
 /// largest score, the sum of the exponentials relative to it, and their product with the values.
 template <class T, int Columns>
 GYRE_KERNEL(attention_block, 1)
-forward_kernel(AttentionInput<T> in, std::int64_t query_tiles, bool packs, T* y, Wide<T>* logarithms) {
+forward_kernel(AttentionInput<T, Wide<T>> in, std::int64_t query_tiles, bool packs, T* y,
+               Wide<T>* logarithms) {
   using C = Wide<T>;
   using Own = ForwardTiles<T, Columns>;
   constexpr int rows = Own::query_share, keys = Own::key_share;
@@ -105,7 +106,7 @@ forward_kernel(AttentionInput<T> in, std::int64_t query_tiles, bool packs, T* y,
 }  // namespace
 
 template <class T, class S>
-void launch_attention_forward(const AttentionInput<T>& input, T* y, S* logarithms, void* stream) {
+void launch_attention_forward(const AttentionInput<T, S>& input, T* y, S* logarithms, void* stream) {
   with_columns<T>(input.width, [&](auto columns) {
     using Own = ForwardTiles<T, columns>;
     const std::int64_t tiles = prim::blocks(input.length, Own::queries);
@@ -117,7 +118,7 @@ void launch_attention_forward(const AttentionInput<T>& input, T* y, S* logarithm
 }
 
 #define GYRE_INSTANTIATE(T) \
-  template void launch_attention_forward(const AttentionInput<T>&, T*, Wide<T>*, void*);
+  template void launch_attention_forward(const AttentionInput<T, Wide<T>>&, T*, Wide<T>*, void*);
 GYRE_INSTANTIATE(float)
 GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)

@@ -21,7 +21,7 @@ constexpr std::int64_t shared_bytes() {
 /// gradient of every probability of a row. One warp for each.
 template <class T>
 GYRE_KERNEL(team_block)
-dots_kernel(AttentionInput<T> in, const T* y, const T* grad, Wide<T>* dots) {
+dots_kernel(AttentionInput<T, Wide<T>> in, const T* y, const T* grad, Wide<T>* dots) {
   const std::int64_t at = Team<false>::row();  // [images, length, heads]
   if (at >= in.images * in.length * in.heads) return;
   Wide<T> sum = 0;
@@ -40,13 +40,13 @@ struct Scene {
   using Own = BackwardTiles<T, Columns>;
   static constexpr int rows = Own::query_share, keys = Own::key_share;
 
-  const AttentionInput<T>& in;
+  const AttentionInput<T, Wide<T>>& in;
   const AttentionBackward<T, C>& back;
   const C* dots;
   bool packs;
   C *query_tile, *grad_tile, *key_tile, *value_tile, *scores, *other_scores;
 
-  GYRE_DEVICE Scene(const AttentionInput<T>& input, const AttentionBackward<T, C>& backward,
+  GYRE_DEVICE Scene(const AttentionInput<T, Wide<T>>& input, const AttentionBackward<T, C>& backward,
                     const C* row_dots, bool take_packs, C* shared)
       : in(input),
         back(backward),
@@ -97,7 +97,7 @@ struct Scene {
 /// Gradients of a tile of keys and values of one head.
 template <class T, int Columns>
 GYRE_KERNEL(attention_block, 1)
-key_kernel(AttentionInput<T> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots,
+key_kernel(AttentionInput<T, Wide<T>> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots,
            std::int64_t key_tiles, bool packs) {
   using C = Wide<T>;
   using Own = BackwardTiles<T, Columns>;
@@ -145,7 +145,7 @@ key_kernel(AttentionInput<T> in, AttentionBackward<T, Wide<T>> back, const Wide<
 /// Gradient of a tile of queries of one head.
 template <class T, int Columns>
 GYRE_KERNEL(attention_block, 1)
-query_kernel(AttentionInput<T> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots,
+query_kernel(AttentionInput<T, Wide<T>> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots,
              std::int64_t query_tiles, bool packs) {
   using C = Wide<T>;
   using Own = BackwardTiles<T, Columns>;
@@ -182,8 +182,8 @@ query_kernel(AttentionInput<T> in, AttentionBackward<T, Wide<T>> back, const Wid
 /// Gradient of a tile of the bias, summed over one part of the images: parts [parts, heads, length, length].
 template <class T, int Columns>
 GYRE_KERNEL(attention_block, 1)
-bias_kernel(AttentionInput<T> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots, std::int64_t tiles,
-            std::int64_t part_count, bool packs, Wide<T>* parts) {
+bias_kernel(AttentionInput<T, Wide<T>> in, AttentionBackward<T, Wide<T>> back, const Wide<T>* dots,
+            std::int64_t tiles, std::int64_t part_count, bool packs, Wide<T>* parts) {
   using C = Wide<T>;
   using Own = BackwardTiles<T, Columns>;
   constexpr int rows = Own::query_share, keys = Own::key_share;
@@ -241,7 +241,7 @@ std::int64_t attention_workspace(std::int64_t images, std::int64_t length, std::
 }
 
 template <class T, class S>
-void launch_attention_backward(const AttentionInput<T>& input, const AttentionBackward<T, S>& backward,
+void launch_attention_backward(const AttentionInput<T, S>& input, const AttentionBackward<T, S>& backward,
                                S* workspace, void* stream) {
   const std::int64_t all_heads = input.images * input.heads, tokens = all_heads * input.length;
   S* const dots = workspace;
@@ -267,9 +267,9 @@ void launch_attention_backward(const AttentionInput<T>& input, const AttentionBa
   });
 }
 
-#define GYRE_INSTANTIATE(T)                                                                               \
-  template void launch_attention_backward(const AttentionInput<T>&, const AttentionBackward<T, Wide<T>>&, \
-                                          Wide<T>*, void*);
+#define GYRE_INSTANTIATE(T)                                                  \
+  template void launch_attention_backward(const AttentionInput<T, Wide<T>>&, \
+                                          const AttentionBackward<T, Wide<T>>&, Wide<T>*, void*);
 GYRE_INSTANTIATE(float)
 GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)

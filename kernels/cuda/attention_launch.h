@@ -12,17 +12,17 @@ namespace gyre::kernels::cuda {
 /// Widest head, in f64 or in any other type.
 constexpr int max_head_width(bool f64) { return f64 ? 128 : 256; }
 
-template <class T>
+template <class T, class S>
 struct AttentionInput {
   std::int64_t images, length, heads, width;
   const T* qkv;             ///< [images, length, 3, heads, width]
-  const T* bias = nullptr;  ///< [heads, length, length], added to the scores
-  const T* mask = nullptr;  ///< [windows, length, length], added to those of image b mod windows
+  const S* bias = nullptr;  ///< [heads, length, length], added to the scores
+  const S* mask = nullptr;  ///< [windows, length, length], added to those of image b mod windows
   std::int64_t windows = 1;
 };
 /// y [images, length, heads·width]; logarithms [images, heads, length], or null.
 template <class T, class S>
-void launch_attention_forward(const AttentionInput<T>& input, T* y, S* logarithms, void* stream);
+void launch_attention_forward(const AttentionInput<T, S>& input, T* y, S* logarithms, void* stream);
 
 template <class T, class S>
 struct AttentionBackward {
@@ -30,13 +30,13 @@ struct AttentionBackward {
   const S* logarithms;  ///< of the forward
   const T* grad;        ///< of y
   T* result;            ///< gradient of qkv
-  T* bias_gradient;     ///< of the bias, overwritten; or null
+  S* bias_gradient;     ///< of the bias, overwritten; or null
 };
 /// Elements of S that the backward needs beside its arguments.
 std::int64_t attention_workspace(std::int64_t images, std::int64_t length, std::int64_t heads,
                                  bool bias_gradient);
 template <class T, class S>
-void launch_attention_backward(const AttentionInput<T>& input, const AttentionBackward<T, S>& backward,
+void launch_attention_backward(const AttentionInput<T, S>& input, const AttentionBackward<T, S>& backward,
                                S* workspace, void* stream);
 
 }  // namespace gyre::kernels::cuda

@@ -123,12 +123,13 @@ struct Tiles {
 template <class T>
 struct Head {
   std::int64_t stride, y_stride;  // between tokens
-  const T *q, *k, *v, *bias, *mask;
+  const T *q, *k, *v;
+  const Wide<T>*bias, *mask;
   Wide<T> scale;
   std::int64_t y;          // offset of its first element in y
   std::int64_t statistic;  // and in [images, heads, length]
 
-  GYRE_DEVICE Head(const AttentionInput<T>& in, std::int64_t image, std::int64_t head)
+  GYRE_DEVICE Head(const AttentionInput<T, Wide<T>>& in, std::int64_t image, std::int64_t head)
       : stride(3 * in.heads * in.width),
         y_stride(in.heads * in.width),
         q(in.qkv + image * in.length * stride + head * in.width),
@@ -143,8 +144,8 @@ struct Head {
   /// The score of a query and a key of the sequence from their product.
   GYRE_DEVICE Wide<T> score(Wide<T> product, std::int64_t at) const {
     Wide<T> result = product * scale;
-    if (bias != nullptr) result += prim::widen(bias[at]);
-    if (mask != nullptr) result += prim::widen(mask[at]);
+    if (bias != nullptr) result += bias[at];
+    if (mask != nullptr) result += mask[at];
     return result;
   }
 };
@@ -161,7 +162,7 @@ void with_columns(std::int64_t width, F f) {
 
 /// Rows of heads can be read in packs.
 template <class T>
-bool heads_take_packs(const AttentionInput<T>& input, const void* other = nullptr) {
+bool heads_take_packs(const AttentionInput<T, Wide<T>>& input, const void* other = nullptr) {
   return rows_take_packs<T>(input.width, input.qkv, static_cast<const T*>(other));
 }
 

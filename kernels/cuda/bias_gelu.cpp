@@ -18,9 +18,8 @@ void bias_gelu_backward(const Tensor& before, const Tensor& grad, int repeat, Bi
     launch_bias_gelu_backward(data_of<T>(before), data_of<T>(grad), mutable_data_of<T>(result.x),
                               mutable_data_of<SumOf<T>>(parts), rows, n, stream_of(before));
   });
-  Tensor bias = sum(parts, std::array{0}, false);
-  if (repeat > 1) bias = sum(bias.reshape({n / repeat, repeat}), std::array{1}, false);
-  result.bias = bias.to(before.dtype());
+  result.bias = sum(parts, std::array{0}, false);
+  if (repeat > 1) result.bias = sum(result.bias.reshape({n / repeat, repeat}), std::array{1}, false);
 }
 
 }  // namespace gyre::kernels::cuda

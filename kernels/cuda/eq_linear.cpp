@@ -6,6 +6,7 @@
 #include "kernels/bias_gelu.h"
 #include "kernels/elementwise.h"
 #include "kernels/reduce.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels::cuda {
 namespace {
@@ -16,7 +17,7 @@ EqShape shape_of(const Group& group, EqDirection direction, const Tensor& x, con
 
 /// Sums of grad [N, D, T] over N and T, the long one first.
 Tensor bias_gradient(const Tensor& grad) {
-  const Tensor elements = sum(grad, std::array{0}, false);
+  const Tensor elements = wide_sum(grad, std::array{0}, false);
   return sum(elements, std::array{1}, false);
 }
 
@@ -62,7 +63,7 @@ void eq_linear_backward(const EqBackward& given, LinearGrads& grads) {
                         given.need_x, given.need_w, given.need_b,  given.cache, none};
   const EqShape shape = shape_of(call.group, EqDirection::backward, call.x, call.w);
   if (call.need_x) grads.x = Tensor::empty(call.x.shape(), call.x.dtype(), call.x.device());
-  if (call.need_w) grads.w = Tensor::zeros(call.w.shape(), call.w.dtype(), call.w.device());
+  if (call.need_w) grads.w = Tensor::zeros(call.w.shape(), wide_type(call.w.dtype()), call.w.device());
   if (call.x.numel() > 0 || call.grad.numel() > 0) {
     if (eq_linear_choice(shape, call.backend) == EqImplementation::packed)
       packed_eq_linear_backward(call, grads);

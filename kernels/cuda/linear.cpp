@@ -20,8 +20,10 @@ void linear_grad_x(const Tensor& w, const Tensor& grad, cpu::LinearPacks*, Tenso
 
 void linear_grad_w(const Tensor& x, const Tensor& grad, Tensor& dw) {
   const std::int64_t m = dw.size(0), k = dw.size(1), n = x.numel() / k;
-  gemm(dw.device(), dw.dtype(), {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .c_row = k},
-       grad.raw_data(), x.raw_data(), dw.raw_mutable_data());
+  GemmOptions options;
+  options.f32_result = true;
+  gemm(dw.device(), x.dtype(), {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .c_row = k},
+       grad.raw_data(), x.raw_data(), dw.raw_mutable_data(), options);
 }
 
 }  // namespace gyre::kernels::cuda

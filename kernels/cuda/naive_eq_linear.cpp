@@ -53,7 +53,7 @@ void naive_eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
   if (call.need_w && grads.w.numel() > 0) {
     const std::int64_t order = call.group.order();
     Tensor dense =
-        Tensor::empty({call.w.size(0) * order, call.w.size(1) * order}, call.w.dtype(), call.w.device());
+        Tensor::empty({call.w.size(0) * order, call.w.size(1) * order}, grads.w.dtype(), call.w.device());
     linear_grad_w(call.x, call.grad, dense);
     fold_eq_weight(call.group, dense, grads.w);
   }

@@ -49,7 +49,7 @@ Tensor planes_of(const BilinearForm& form, const Tensor& w, EqPlanes::State& sta
       launch_to_planes(constants(form.weight), count, data_of<T>(w), count, mutable_data_of<T>(planes),
                        stream_of(w));
     });
-    cached = {EqPlanes::State::source_of(w), &form, std::move(planes), {}, {}};
+    cached = {Source::of(w), &form, std::move(planes), {}, {}};
     ++state.rebuilds;
   }
   return cached.planes;
@@ -147,7 +147,7 @@ void packed_eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
   }
   if (!call.need_w || rows == 0) return;
   dispatch(grads.w.dtype(), "eq_linear", [&]<class T>(std::type_identity<T>) {
-    merge<SumOf<T>, T>(constants(call.form.weight.transposed()), sums, {mutable_data_of<T>(grads.w)}, d * c);
+    merge<T, T>(constants(call.form.weight.transposed()), sums, {mutable_data_of<T>(grads.w)}, d * c);
   });
 }
 

@@ -10,7 +10,7 @@ void sum_middle(const Tensor& x, std::int64_t a, std::int64_t r, std::int64_t k,
   if (r == 0) return y.zero_();
   dispatch(x.dtype(), "sum", [&]<class T>(std::type_identity<T>) {
     Workspace<SumOf<T>> workspace(sum_workspace(a, r, k), x.device());
-    launch_sum(data_of<T>(x), mutable_data_of<T>(y), a, r, k, workspace.data(), stream_of(x));
+    launch_sum(data_of<T>(x), mutable_data_of<SumOf<T>>(y), a, r, k, workspace.data(), stream_of(x));
   });
 }
 

@@ -11,22 +11,22 @@ constexpr int most_columns = 32;             // of a block
 constexpr std::int64_t most_blocks = 65536;  // of the narrow kernel; the rest is looped over
 
 /// One thread for each result.
-template <class T, class R>
+template <class T>
 GYRE_KERNEL(block)
-narrow_kernel(const T* x, R* y, std::int64_t outer, int extent, std::int64_t inner) {
+narrow_kernel(const T* x, Wide<T>* y, std::int64_t outer, int extent, std::int64_t inner) {
   for (std::int64_t i = prim::global_thread(); i < outer * inner; i += prim::global_threads()) {
     const std::int64_t slab = i / inner;
     const T* from = x + slab * (extent - 1) * inner + i;
     Wide<T> sum = 0;
     for (int j = 0; j < extent; ++j, from += inner) sum += prim::widen(*from);
-    y[i] = prim::from_float<R>(sum);
+    y[i] = sum;
   }
 }
 
 /// A block adds up to `chunk` rows of `columns` (a power of two) columns: y [outer, parts, inner].
-template <class T, class R>
+template <class T>
 GYRE_KERNEL(block)
-sum_kernel(const T* x, R* y, std::int64_t extent, std::int64_t inner, int columns, std::int64_t chunk,
+sum_kernel(const T* x, Wide<T>* y, std::int64_t extent, std::int64_t inner, int columns, std::int64_t chunk,
            std::int64_t parts) {
   using C = Wide<T>;
   GYRE_SHARED(C, sums);
@@ -47,8 +47,7 @@ sum_kernel(const T* x, R* y, std::int64_t extent, std::int64_t inner, int column
     prim::sync();
     if (slice < half) sums[thread] += sums[thread + half * columns];
   }
-  if (slice == 0 && column < inner)
-    y[(slab * parts + part) * inner + column] = prim::from_float<R>(sums[thread]);
+  if (slice == 0 && column < inner) y[(slab * parts + part) * inner + column] = sums[thread];
 }
 
 /// a at i comes before b at j: NaN first, then the larger value, then the lower index.
@@ -103,16 +102,16 @@ struct Stage {
   }
 };
 
-template <class T, class R>
-void sum_stage(const T* x, R* y, std::int64_t outer, std::int64_t extent, std::int64_t inner,
+template <class T>
+void sum_stage(const T* x, Wide<T>* y, std::int64_t outer, std::int64_t extent, std::int64_t inner,
                const Stage& stage, void* stream) {
   const std::int64_t blocks = prim::blocks(inner, stage.columns) * stage.parts * outer;
-  GYRE_LAUNCH((sum_kernel<T, R>), prim::Grid{blocks}, stage.threads, stage.threads * sizeof(Wide<T>), stream,
-              x, y, extent, inner, stage.columns, stage.chunk, stage.parts);
+  GYRE_LAUNCH(sum_kernel<T>, prim::Grid{blocks}, stage.threads, stage.threads * sizeof(Wide<T>), stream, x, y,
+              extent, inner, stage.columns, stage.chunk, stage.parts);
 }
 
-template <class R, class C>
-void sum_parts(const C* x, R* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, C* workspace,
+template <class C>
+void sum_parts(const C* x, C* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, C* workspace,
                void* stream) {
   const Stage stage(extent, inner);
   if (stage.parts == 1) return sum_stage(x, y, outer, extent, inner, stage, stream);
@@ -133,13 +132,13 @@ std::int64_t sum_workspace(std::int64_t outer, std::int64_t extent, std::int64_t
   return count;
 }
 
-template <class T, class R, class S>
-void launch_sum(const T* x, R* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
+template <class T, class S>
+void launch_sum(const T* x, S* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
                 void* stream) {
   if (extent <= few) {
     const std::int64_t blocks = prim::blocks(outer * inner, block);
-    GYRE_LAUNCH((narrow_kernel<T, R>), prim::Grid{blocks < most_blocks ? blocks : most_blocks}, block, 0,
-                stream, x, y, outer, static_cast<int>(extent), inner);
+    GYRE_LAUNCH(narrow_kernel<T>, prim::Grid{blocks < most_blocks ? blocks : most_blocks}, block, 0, stream,
+                x, y, outer, static_cast<int>(extent), inner);
     return;
   }
   const Stage stage(extent, inner);
@@ -154,17 +153,13 @@ void launch_argmax(const T* x, std::int64_t* index, std::int64_t rows, std::int6
               static_cast<int>(n));
 }
 
-#define GYRE_INSTANTIATE(T)                                                                          \
-  template void launch_sum(const T*, T*, std::int64_t, std::int64_t, std::int64_t, Wide<T>*, void*); \
+#define GYRE_INSTANTIATE(T)                                                                                \
+  template void launch_sum(const T*, Wide<T>*, std::int64_t, std::int64_t, std::int64_t, Wide<T>*, void*); \
   template void launch_argmax(const T*, std::int64_t*, std::int64_t, std::int64_t, void*);
 GYRE_INSTANTIATE(float)
 GYRE_INSTANTIATE(double)
 GYRE_INSTANTIATE(prim::half_t)
 GYRE_INSTANTIATE(prim::bf16_t)
 #undef GYRE_INSTANTIATE
-template void launch_sum(const float*, prim::half_t*, std::int64_t, std::int64_t, std::int64_t, float*,
-                         void*);
-template void launch_sum(const float*, prim::bf16_t*, std::int64_t, std::int64_t, std::int64_t, float*,
-                         void*);
 
 }  // namespace gyre::kernels::cuda

@@ -10,8 +10,8 @@ namespace gyre::kernels::cuda {
 std::int64_t sum_workspace(std::int64_t outer, std::int64_t extent, std::int64_t inner);
 /// x [outer, extent, inner] → y [outer, inner]; no extent is 0. In a fixed order, along a tree: the error
 /// grows with the logarithm of the extent. S: float, or double for double.
-template <class T, class R, class S>
-void launch_sum(const T* x, R* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
+template <class T, class S>
+void launch_sum(const T* x, S* y, std::int64_t outer, std::int64_t extent, std::int64_t inner, S* workspace,
                 void* stream);
 /// x [rows, n], n ≥ 1 → index of each row's first maximum; a NaN counts as the maximum.
 template <class T>

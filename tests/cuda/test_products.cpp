@@ -86,7 +86,8 @@ TEST(CudaAttention, Windows) {
        {std::array{6, 16, 2, 4, 3}, std::array{4, 49, 1, 24, 2}, std::array{12, 9, 3, 5, 1}}) {
     compare(
         [](const Tensors& x) -> Tensors {
-          const ScoreBias added{x[1], x[2]};
+          const DType wide = wide_type(x[0].dtype());
+          const ScoreBias added{x[1].to(wide), x[2].to(wide)};
           const AttentionResult result = attention_forward(x[0], true, added);
           Tensor bias_gradient;
           Tensor gradient = attention_backward(x[0], result, x[3], &bias_gradient, added);

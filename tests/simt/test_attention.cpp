@@ -85,24 +85,25 @@ void check(const Problem& s, std::size_t offset = 0) {
   const bool windows = s.windows > 0;
   const auto qkv = normal_values<T>(tokens * 3 * s.heads * s.width, 1),
              grad = normal_values<T>(tokens * s.heads * s.width, 2);
-  const auto bias = normal_values<T>(windows ? s.heads * area : 0, 3);
-  const auto mask = random_mask<T>(s.windows, s.length);
+  const auto bias = normal_values<S>(windows ? s.heads * area : 0, 3);
+  const auto mask = random_mask<S>(s.windows, s.length);
   const Values wanted = reference(s, widened(qkv), widened(bias), widened(mask), widened(grad));
 
-  Buffer<T> in(qkv, offset), biases(bias), masks(mask), grads(grad, offset);
+  Buffer<T> in(qkv, offset), grads(grad, offset);
+  Buffer<S> biases(bias), masks(mask);
   auto y = Buffer<T>::output(grad.size(), offset), result = Buffer<T>::output(qkv.size(), offset);
   auto logarithms = Buffer<S>::output(wanted.logarithms.size());
   auto workspace = Buffer<S>::output(
       static_cast<std::size_t>(cuda::attention_workspace(s.images, s.length, s.heads, windows)));
-  auto bias_gradient = Buffer<T>::output(bias.size());
-  const cuda::AttentionInput<T> input{s.images,
-                                      s.length,
-                                      s.heads,
-                                      s.width,
-                                      in.data(),
-                                      windows ? biases.data() : nullptr,
-                                      windows ? masks.data() : nullptr,
-                                      windows ? s.windows : 1};
+  auto bias_gradient = Buffer<S>::output(bias.size());
+  const cuda::AttentionInput<T, S> input{s.images,
+                                         s.length,
+                                         s.heads,
+                                         s.width,
+                                         in.data(),
+                                         windows ? biases.data() : nullptr,
+                                         windows ? masks.data() : nullptr,
+                                         windows ? s.windows : 1};
   cuda::launch_attention_forward(input, y.data(), logarithms.data(), nullptr);
   expect_close(y.values(), wanted.y, 1, 64);
   expect_close(logarithms.values(), wanted.logarithms, 0, 64);

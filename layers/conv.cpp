@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/shape.h"
 
 namespace gyre {
@@ -90,9 +91,9 @@ Variable EqConv::forward(const Variable& x) {
   require<ShapeError>(x.rank() == 3 && x.size(1) == tokens && x.size(2) == width,
                       "{} takes [batch, {}, {}], not {}", kind(), tokens, width, x.shape());
   const std::int64_t batch = x.size(0), out = config_.out_size() * config_.out_size();
-  Variable flat = reshape(x, {batch, tokens * width});
+  Variable flat = reshape(autocast(x), {batch, tokens * width});
   if (config_.padding > 0)
-    flat = concat({flat, Variable(Tensor::zeros({batch, 1}, x.dtype(), x.device()))}, 1);
+    flat = concat({flat, Variable(Tensor::zeros({batch, 1}, flat.dtype(), x.device()))}, 1);
   return EqLinear::forward(reshape(gather(flat, index_), {batch, out, index_.numel() / out}));
 }
 
@@ -108,7 +109,7 @@ PatchMerging::PatchMerging(const LayerFamily& family, std::int64_t size, std::in
   require<ShapeError>(size > 0 && size % 2 == 0, "patch merging needs an even grid, not {}x{}", size, size);
   index_ = merging_index(family, size, width);
   add_constant(index_);
-  norm_ = &add("norm", family.norm(equivariant_ ? 2 * width : 4 * width));
+  norm_ = &add("norm", equivariant_ ? family.norm(2 * width) : family.norm(4 * width, true));
   reduction_ =
       &add("reduction", family.linear(4 * width, 2 * width, stream, kernels::Activation::none, equivariant_));
 }
@@ -117,9 +118,9 @@ Variable PatchMerging::forward(const Variable& x) {
   require<ShapeError>(x.rank() == 3 && x.size(1) == size_ * size_ && x.size(2) == width_,
                       "{} takes [batch, {}, {}], not {}", kind(), size_ * size_, width_, x.shape());
   const std::int64_t batch = x.size(0);
-  const Variable pairs = reshape(x, {batch * size_ / 2, 2 * size_ * width_});
+  const Variable pairs = reshape(equivariant_ ? autocast(x) : x, {batch * size_ / 2, 2 * size_ * width_});
   const Variable merged = reshape(gather(pairs, index_), {batch, size_ * size_ / 4, 4 * width_});
-  return equivariant_ ? (*norm_)((*reduction_)(merged)) : (*reduction_)((*norm_)(merged));
+  return equivariant_ ? (*norm_)((*reduction_)(merged)) : widen((*reduction_)((*norm_)(merged)));
 }
 
 std::string PatchMerging::describe() const {

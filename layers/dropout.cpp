@@ -3,6 +3,7 @@
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/shape.h"
 #include "core/parallel.h"
+#include "kernels/types.h"
 #include "layers/stochastic.h"
 
 namespace gyre {
@@ -14,12 +15,12 @@ double checked_rate(double rate, std::string_view what) {
   return rate;
 }
 
-/// [rows, per_row] of 0 or 1/(1-rate); row i depends on its sample alone.
+/// [rows, per_row] of 0 or 1/(1-rate), of the type and on the device of x; row i depends on its sample alone.
 Tensor draw_mask(std::string_view layer, Purpose purpose, std::uint64_t site, double rate, std::int64_t rows,
-                 std::int64_t per_row, DType dtype) {
+                 std::int64_t per_row, const Variable& x) {
   const StochasticScope& scope = StochasticScope::current(layer, rows);
-  Tensor mask = Tensor::empty({rows, per_row}, dtype);
-  dispatch_floating(dtype, layer, [&](auto zero) {
+  Tensor mask = Tensor::empty({rows, per_row}, kernels::wide_type(x.dtype()));
+  dispatch_floating(mask.dtype(), layer, [&](auto zero) {
     using T = decltype(zero);
     T* values = mask.mutable_data<T>();
     const T kept = static_cast<T>(1 / (1 - rate));
@@ -32,7 +33,7 @@ Tensor draw_mask(std::string_view layer, Purpose purpose, std::uint64_t site, do
                    }
                  });
   });
-  return mask;
+  return mask.to(x.dtype()).to(x.device());
 }
 
 }  // namespace
@@ -46,8 +47,7 @@ Variable Dropout::forward(const Variable& x) {
   require<ShapeError>(width % order_ == 0, "Dropout: {} channels are not whole orbits of {}", width, order_);
   const std::int64_t orbits = x.data().numel() / order_;
   const Tensor mask = draw_mask("Dropout", Purpose::dropout, site_, rate_, x.size(0),
-                                x.size(0) == 0 ? 0 : orbits / x.size(0), x.dtype())
-                          .to(x.device());
+                                x.size(0) == 0 ? 0 : orbits / x.size(0), x);
   const Variable grouped = reshape(x, {orbits, order_});
   return reshape(mul(grouped, Variable(mask.reshape({orbits, 1}))), x.shape());
 }
@@ -60,9 +60,7 @@ Variable DropPath::forward(const Variable& x) {
   if (!training() || rate_ == 0) return x;
   Shape shape = Shape::filled(x.rank(), 1);
   shape[0] = x.size(0);
-  const Tensor mask = draw_mask("DropPath", Purpose::drop_path, site_, rate_, x.size(0), 1, x.dtype())
-                          .reshape(shape)
-                          .to(x.device());
+  const Tensor mask = draw_mask("DropPath", Purpose::drop_path, site_, rate_, x.size(0), 1, x).reshape(shape);
   return mul(x, Variable(mask));
 }
 

@@ -20,9 +20,14 @@ std::unique_ptr<Module> LayerFamily::linear(std::int64_t in, std::int64_t out, R
   return std::make_unique<EqLinear>(*group, channels(in), channels(out), bias, stream, options, activation);
 }
 
-std::unique_ptr<LayerNorm> LayerFamily::norm(std::int64_t width) const {
-  if (!group) return std::make_unique<LayerNorm>(channels(width), norm_eps);
-  return std::make_unique<EqLayerNorm>(*group, channels(width), norm_eps);
+std::unique_ptr<LayerNorm> LayerFamily::norm(std::int64_t width, bool before_product) const {
+  std::unique_ptr<LayerNorm> norm;
+  if (group)
+    norm = std::make_unique<EqLayerNorm>(*group, channels(width), norm_eps);
+  else
+    norm = std::make_unique<LayerNorm>(channels(width), norm_eps);
+  if (before_product) norm->set_before_product();
+  return norm;
 }
 
 }  // namespace gyre

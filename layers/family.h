@@ -28,8 +28,8 @@ struct LayerFamily {
   std::unique_ptr<Module> linear(std::int64_t in, std::int64_t out, RandomStream& stream,
                                  kernels::Activation activation = kernels::Activation::none,
                                  bool bias = true) const;
-  /// LayerNorm or EqLayerNorm, with norm_eps.
-  std::unique_ptr<LayerNorm> norm(std::int64_t width) const;
+  /// LayerNorm or EqLayerNorm, with norm_eps; `before_product` as LayerNorm::set_before_product.
+  std::unique_ptr<LayerNorm> norm(std::int64_t width, bool before_product = false) const;
 };
 
 }  // namespace gyre

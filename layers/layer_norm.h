@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "autograd/ops/normalization.h"
 #include "core/group.h"
@@ -15,8 +16,11 @@ class LayerNorm : public Module {
   explicit LayerNorm(std::int64_t width, double eps = 1e-6) : LayerNorm(width, 1, eps) {}
 
   Variable forward(const Variable& x) override;
-  /// x + r, or x, and its norm in one pass forth and back; observers see the norm as a call on the sum.
+  /// x + r, or x, and its norm in one pass forth and back; observers see the norm as a call on the sum. r may
+  /// be in f16 or bf16.
   AddLayerNorm add_forward(const Variable& x, const Variable& r = {});
+  /// A product reads the result, which is then written in the type of the AutocastScope.
+  void set_before_product() { before_product_ = true; }
   std::string_view kind() const override { return "LayerNorm"; }
   std::string describe() const override;
 
@@ -24,10 +28,13 @@ class LayerNorm : public Module {
   LayerNorm(std::int64_t channels, int repeat, double eps);
 
  private:
+  std::optional<DType> result_type() const;
+
   int repeat_;
   double eps_;
   Parameter* weight_;
   Parameter* bias_;
+  bool before_product_ = false;
 };
 
 /// The equivariant norm: mean and variance over all C·T values of a token, gain and bias [C] tied over t.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/linear_algebra.h"
 #include "autograd/ops/shape.h"
 #include "kernels/elementwise.h"
@@ -24,7 +25,7 @@ Variable gather_patches(const PatchConfig& config, const Variable& images, const
   const std::int64_t batch = images.size(0);
   const std::int64_t grid = size / config.patch;
   const std::int64_t values = index.numel() / (grid * grid);
-  const Variable flat = reshape(images, {batch, config.in_channels * size * size});
+  const Variable flat = reshape(autocast(images), {batch, config.in_channels * size * size});
   return reshape(gather(flat, index), {batch, grid * grid, values});
 }
 

@@ -2,10 +2,12 @@
 
 #include <array>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/attention.h"
 #include "autograd/ops/shape.h"
 #include "kernels/gather.h"
 #include "kernels/reduce.h"
+#include "kernels/types.h"
 #include "layers/initialise.h"
 
 namespace gyre {
@@ -64,10 +66,11 @@ Variable WindowAttention::forward(const Variable& x) {
   require<ShapeError>(x.rank() == 3 && x.size(1) == windows_.grid * windows_.grid && x.size(2) == width_,
                       "{} takes [batch, {}, {}], not {}", kind(), windows_.grid * windows_.grid, width_,
                       x.shape());
-  if (windows_.shift > 0 && (!mask_.defined() || mask_.dtype() != x.dtype() || mask_.device() != x.device()))
-    mask_ = window_mask(windows_, x.dtype()).to(x.device());
+  const DType wide = kernels::wide_type(x.dtype());
+  if (windows_.shift > 0 && (!mask_.defined() || mask_.dtype() != wide || mask_.device() != x.device()))
+    mask_ = window_mask(windows_, wide).to(x.device());
   const std::int64_t batch = x.size(0), count = windows_.windows(), area = windows_.area();
-  const Variable inside = permute_rows(x, order_, inverse_);
+  const Variable inside = permute_rows(autocast(x), order_, inverse_);
   const Variable qkv = reshape((*qkv_)(inside), {batch * count, area, 3, heads_, width_ / heads_});
   const Variable y = reshape(attention(qkv, bias(), mask_), {batch, count * area, width_});
   return permute_rows((*proj_)(y), inverse_, order_);

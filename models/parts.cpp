@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/reduction.h"
 #include "autograd/ops/shape.h"
 #include "layers/linear.h"
@@ -33,6 +34,11 @@ std::unique_ptr<Module> make_head(const LayerFamily& family, std::int64_t width,
 
 Variable invariant(const LayerFamily& family, const Variable& x) {
   return family.equivariant() ? sum(reshape(x, {x.size(0), -1, family.order()}), {2}) : x;
+}
+
+Variable classify(Module& head, const LayerFamily& family, const Variable& x) {
+  const AutocastScope off(std::nullopt);
+  return head(invariant(family, x));
 }
 
 }  // namespace gyre

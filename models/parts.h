@@ -30,5 +30,8 @@ std::unique_ptr<Module> make_head(const LayerFamily& family, std::int64_t width,
                                   RandomStream& stream);
 /// Sum over t of features [B, width], which leaves what the group cannot change: [B, width / T].
 Variable invariant(const LayerFamily& family, const Variable& x);
+/// Logits [B, classes] of features [B, width], in the type of the features also in an AutocastScope: one row
+/// per image costs little, and the loss sees logits that nothing rounded.
+Variable classify(Module& head, const LayerFamily& family, const Variable& x);
 
 }  // namespace gyre

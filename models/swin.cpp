@@ -49,7 +49,7 @@ Swin::Swin(const ModelConfig& config, std::uint64_t seed) : Model(config), famil
 Variable Swin::forward(const Variable& images) {
   Variable x = images;
   for (Module* layer : layers_) x = (*layer)(x);
-  return (*head_)(invariant(family_, mean(x, {1})));
+  return classify(*head_, family_, mean(x, {1}));
 }
 
 std::string Swin::describe() const {

@@ -1,5 +1,6 @@
 #include "models/vit.h"
 
+#include "autograd/autocast.h"
 #include "autograd/ops/reduction.h"
 #include "autograd/ops/shape.h"
 #include "layers/block.h"
@@ -58,12 +59,12 @@ Variable Vit::prepend_class_token(const Variable& tokens) const {
 }
 
 Variable Vit::forward(const Variable& images) {
-  Variable x = (*patch_embed_)(images);
+  Variable x = widen((*patch_embed_)(images));
   if (cls_token_) x = prepend_class_token(x);
   x = (*pos_drop_)((*pos_embed_)(x));
   for (Module* block : blocks_) x = (*block)(x);
   x = (*norm_)(x);
-  return (*head_)(invariant(family_, cls_token_ ? select(x, 1, 0) : mean(x, {1})));
+  return classify(*head_, family_, cls_token_ ? select(x, 1, 0) : mean(x, {1}));
 }
 
 std::string Vit::describe() const {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/linear_algebra.h"
 #include "autograd/ops/normalization.h"
@@ -11,7 +12,8 @@
 
 namespace gyre {
 
-Variable attention(const Variable& qkv, const Variable& bias, const Tensor& mask) {
+Variable attention(const Variable& projections, const Variable& bias, const Tensor& mask) {
+  const Variable qkv = autocast(projections);
   const bool records = needs_grad({qkv, bias});
   kernels::AttentionResult result =
       kernels::attention_forward(qkv.data(), records, {bias.defined() ? bias.data() : Tensor(), mask});
@@ -43,7 +45,7 @@ Variable attention_reference(const Variable& qkv, const Variable& bias, const Te
   const auto part = [&qkv](std::int64_t i) {
     return permute(select(qkv, 2, i), {0, 2, 1, 3});
   };  // [B, heads, L, E]
-  Variable scores = affine(matmul(part(0), transpose(part(1), 2, 3)), scale);
+  Variable scores = affine(widen(matmul(part(0), transpose(part(1), 2, 3))), scale);
   if (bias.defined()) scores = scores + bias;
   if (mask.defined()) {
     const Variable by_picture = reshape(scores, {-1, mask.size(0), heads, length, length});

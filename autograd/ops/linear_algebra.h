@@ -13,6 +13,8 @@ using kernels::Activation;
 using kernels::EqBackend;
 using kernels::EqLinearOptions;
 
+// In an AutocastScope factors are taken, and results returned, in its type.
+
 /// [..., M, K]·[..., K, N] → [..., M, N]; equal leading extents, or `b` of rank 2 for all of them.
 Variable matmul(const Variable& a, const Variable& b);
 

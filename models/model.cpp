@@ -14,8 +14,8 @@ void Model::set_backend(kernels::EqBackend backend) {
 
 Device Model::device() { return parameters().front().parameter->variable.device(); }
 
-std::vector<std::string> Model::kernel_names(std::int64_t batch) {
-  const DType dtype = parameters().front().parameter->variable.dtype();
+std::vector<std::string> Model::kernel_names(std::int64_t batch, std::optional<DType> products) {
+  const DType dtype = products.value_or(parameters().front().parameter->variable.dtype());
   std::vector<std::string> names;
   for (const auto& [name, module] : modules()) {
     const auto* layer = dynamic_cast<EqProduct*>(module);

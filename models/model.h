@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +24,8 @@ class Model : public Module {
   /// For every EQ-Linear layer, and in config(); weights stay as they are.
   void set_backend(kernels::EqBackend backend);
   /// Distinct names of the kernels that EQ-Linear layers run for a batch of this size on device(), in
-  /// order of first use.
-  std::vector<std::string> kernel_names(std::int64_t batch = 64);
+  /// order of first use; `products`: their type, if not that of the parameters.
+  std::vector<std::string> kernel_names(std::int64_t batch = 64, std::optional<DType> products = {});
 
  private:
   ModelConfig config_;

@@ -28,11 +28,16 @@ std::string banner(const Config& config, const DataSplits& splits, Learner& lear
        fmt::format("{} {}: {} parameters, {} FLOPs per image", model.name,
                    is_equivariant(model) ? fmt::format("({})", model.group) : "(not equivariant)",
                    with_commas(counts.parameters), format_si(static_cast<double>(counts.executed_flops))));
-  const auto names = learner.model().kernel_names(config.train.batch_size);
+  const auto names = learner.model().kernel_names(config.train.batch_size, learner.amp());
   if (!names.empty()) {
     const std::string table = device.is_cpu() ? kernels::eq_table_id() : "";
     line("kernels", fmt::format("{} ({})", fmt::join(names, ", "),
                                 table.empty() ? "fixed rule" : "tune table " + table));
+  }
+  if (learner.amp()) {
+    const LossScaler* scaler = learner.scaler();
+    line("precision", fmt::format("amp {}{}", config.train.amp,
+                                  scaler ? fmt::format(", loss scale {:.0f}", scaler->scale()) : ""));
   }
   line("optimizer", fmt::format("{}; {}", learner.optimizer().name(), learner.optimizer().describe()));
   line("schedule",

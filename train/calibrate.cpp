@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "autograd/autocast.h"
 #include "data/device_loader.h"
 #include "train/evaluate.h"
 #include "train/step.h"
@@ -51,6 +52,7 @@ Pace measure_pace(const Config& config, const DataSplits& splits, Device device)
   pace.update = (now() - measured) / static_cast<double>(updates);
 
   const auto sample = take_first(splits.test, eval_samples);
+  const AutocastScope products(learner.amp());
   const double evaluated = now();
   evaluate(learner.model(), sample, splits.preprocessing, evaluation_batch, config.data.workers);
   const double per_sample = (now() - evaluated) / static_cast<double>(sample->size());

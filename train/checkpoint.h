@@ -21,8 +21,8 @@ struct TrainingState {
   std::int64_t updates = 0;    ///< optimiser steps done
   std::int64_t epoch = 0;      ///< epoch of the next batch
   std::int64_t step = 0;       ///< its batch within that epoch
-  std::int64_t bad_steps = 0;  ///< non-finite losses in a row
-  std::int64_t skipped = 0;    ///< non-finite losses in all
+  std::int64_t bad_steps = 0;  ///< non-finite losses and gradients in a row
+  std::int64_t skipped = 0;    ///< batches without an update in all
   std::int64_t ema_updates = 0;
   double best_top1 = -1;  ///< percent on the hold-out; -1 before the first evaluation
   std::int64_t best_epoch = -1;
@@ -38,6 +38,9 @@ struct TrainingState {
   // Sums of the running epoch.
   double epoch_loss = 0;
   std::int64_t epoch_samples = 0;
+  // With train.amp fp16 (else 0).
+  double loss_scale = 0;
+  std::int64_t scale_updates = 0;  ///< since it last changed
 };
 
 /// A directory: model.safetensors (raw weights), ema.safetensors (averaged weights, if EMA is on),

@@ -47,6 +47,7 @@ struct TrainConfig {
   double label_smoothing = 0.1;
   double clip_norm = 1.0;    ///< 0: off
   double ema_decay = 0.999;  ///< 0: off
+  std::string amp = "off";   ///< off | bf16 | fp16
   std::uint64_t seed = 0;
   bool deterministic = true;    ///< on CUDA: kernels by rule, not by speed
   std::int64_t eval_every = 1;  ///< epochs

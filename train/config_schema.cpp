@@ -160,6 +160,10 @@ void add_train(std::vector<ConfigField>& fields) {
       .number("label_smoothing", &S::label_smoothing, below_one, "probability spread evenly over all classes")
       .number("clip_norm", &S::clip_norm, Reals{0, 1e9}, "largest norm of the whole gradient; 0: no clipping")
       .number("ema_decay", &S::ema_decay, below_one, "decay of the averaged weights; 0: no averaging")
+      .choice(
+          "amp", &S::amp, {"off", "bf16", "fp16"},
+          "type that products are computed in on CUDA; weights, norms, softmax and loss stay in f32; fp16 "
+          "scales the loss")
       .number("seed", &S::seed, Range<std::uint64_t>{},
               "of initial weights, sample order, augmentation and dropout")
       .flag("deterministic", &S::deterministic,

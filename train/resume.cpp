@@ -42,9 +42,9 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
 }
 
 void require_same_training(const Config& stored, const Config& given, const fs::path& run) {
-  static const std::set<std::string_view> free_keys{"data.path",           "data.workers",
-                                                    "data.prefetch",       "train.threads",
-                                                    "train.deterministic", "train.accumulation"};
+  static const std::set<std::string_view> free_keys{
+      "data.path",           "data.workers",       "data.prefetch", "train.threads",
+      "train.deterministic", "train.accumulation", "train.amp"};
   for (const ConfigField& field : config_schema()) {
     const std::string path = field.path();
     if (free_keys.contains(path) || field.section == "checkpoint") continue;

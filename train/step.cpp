@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/autocast.h"
 #include "autograd/ops/elementwise.h"
 #include "autograd/ops/loss.h"
 #include "layers/stochastic.h"
@@ -15,11 +16,14 @@
 namespace gyre {
 
 Learner::Learner(const Config& config, Device device, const std::function<void(Model&)>& prepare)
-    : config_(config.train), model_(make_model(config.model, config.train.seed)) {
+    : config_(config.train),
+      amp_(amp_type(config.train, device)),
+      model_(make_model(config.model, config.train.seed)) {
   if (prepare) prepare(*model_);
   model_->to(device);
   freeze_parameters(*model_, config.finetune.freeze);
   scale_rates(*model_, config.finetune.layer_decay);
+  if (amp_ == DType::f16) scaler_.emplace();
   optimizer_ = make_optimizer(*model_, config.optimizer, config.train.clip_norm);
   if (config.train.ema_decay > 0) ema_ = std::make_unique<Ema>(*model_, config.train.ema_decay);
 }
@@ -34,12 +38,14 @@ double Learner::gradients(const Batch& batch, std::int64_t epoch) {
     const auto ids =
         std::span(batch.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
     const StochasticScope scope(config_.seed, static_cast<std::uint64_t>(epoch), ids);
+    const AutocastScope products(amp_);
     const Variable logits = model_->forward(Variable(batch.images.slice(0, first, last)));
     const Variable mean = cross_entropy(logits, batch.labels.slice(0, first, last), config_.label_smoothing);
     // Weighted by samples, so that micro-batches of unequal size add up to the mean over the batch.
     const double share = static_cast<double>(last - first) / static_cast<double>(size);
     losses.emplace_back(share, mean.data());
-    (parts == 1 ? mean : affine(mean, share, 0)).backward();
+    const double factor = share * (scaler_ ? scaler_->scale() : 1);
+    (factor == 1 ? mean : affine(mean, factor, 0)).backward();
   }
   // Read back when all work is on its way.
   double loss = 0;
@@ -55,11 +61,25 @@ StepOutcome Learner::step(const Batch& batch, std::int64_t epoch, double rate) {
     outcome.stepped = false;
     return outcome;
   }
-  const StepResult result = optimizer_->step(rate);
+  const StepResult result = optimizer_->step(rate, scaler_ ? 1 / scaler_->scale() : 1);
   outcome.grad_norm = result.grad_norm;
   outcome.stepped = result.stepped;
-  if (outcome.stepped && ema_) ema_->update();
+  if (!outcome.stepped) {
+    outcome.overflowed = scaler_ && scaler_->overflowed();
+    return outcome;
+  }
+  if (scaler_) scaler_->update_done();
+  if (ema_) ema_->update();
   return outcome;
+}
+
+std::optional<DType> amp_type(const TrainConfig& config, Device device) {
+  if (config.amp == "off") return std::nullopt;
+  require<ConfigError>(device.is_cuda(),
+                       "train.amp: {} computes on CUDA devices only, not on {}; choose one with --device "
+                       "cuda, or set train.amp: off",
+                       config.amp, device.str());
+  return config.amp == "fp16" ? DType::f16 : DType::bf16;
 }
 
 Sampler training_sampler(const Config& config, const Dataset& dataset) {

@@ -152,6 +152,10 @@ std::optional<Checkpoint> adopt_parent(Config& config, const Config* stored, boo
   return parent;
 }
 
+std::string in_words(const LossScaler* scaler) {
+  return scaler ? fmt::format(", loss scale {:.0f}", scaler->scale()) : "";
+}
+
 void announce(const std::string& text, const TrainOptions& options) {
   if (options.json) return;
   fmt::print("{}\n", text);
@@ -161,6 +165,7 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
+  const std::optional<DType> products = amp_type(config.train, options.device);  // refused before long work
   set_deterministic(config.train.deterministic);
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
@@ -216,10 +221,10 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     warn_of_other_kernels(point->run, options.device);
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
-    announce(
-        fmt::format("resuming {} at update {} (epoch {}, batch {})", point->run.string(),
-                    with_commas(training.state().updates), training.state().epoch, training.state().step),
-        options);
+    announce(fmt::format("resuming {} at update {} (epoch {}, batch {}){}", point->run.string(),
+                         with_commas(training.state().updates), training.state().epoch, training.state().step,
+                         in_words(training.learner().scaler())),
+             options);
   } else {
     // `best`, `last` and the one being written: weights, averages and two moments each.
     run = RunDirectory::create(
@@ -228,7 +233,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
   }
   if (parent) run->log(describe(*parent, transfer, true));
   store_kernels(run->path(), options.device,
-                training.learner().model().kernel_names(config.train.batch_size));
+                training.learner().model().kernel_names(config.train.batch_size, products));
   TrainResult result = training.run(*run);
   result.tune_table = choice_on(options.device).tune_table;
   result.parent = config.finetune.checkpoint;

@@ -44,6 +44,13 @@ void visit_state(State& state, const Visit& visit) {
   visit("epoch_samples", state.epoch_samples);
 }
 
+/// What checkpoints from before mixed precision lack.
+template <class State, class Visit>
+void visit_loss_scale(State& state, const Visit& visit) {
+  visit("loss_scale", state.loss_scale);
+  visit("scale_updates", state.scale_updates);
+}
+
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) {
   if (std::isfinite(value)) return value;
@@ -96,8 +103,9 @@ FileRecords decode(Json json, const std::string& origin, Checkpoint& checkpoint)
       Preprocessing::from_map(value_of<std::map<std::string, std::string>>(json, "preprocessing"));
   checkpoint.class_names = value_of<std::vector<std::string>>(json, "class_names");
   const Json& state = member(json, "state");
-  visit_state(checkpoint.state,
-              [&](const char* name, auto& value) { from_json(member(state, name), value); });
+  const auto read = [&](const char* name, auto& value) { from_json(member(state, name), value); };
+  visit_state(checkpoint.state, read);
+  if (state.contains("loss_scale")) visit_loss_scale(checkpoint.state, read);
 
   FileRecords files;
   for (const auto& [name, record] : member(json, "files").items())
@@ -132,7 +140,9 @@ std::string encode_trainer_json(const Checkpoint& checkpoint, const FileRecords&
   json["format"] = format_name;
   json["version"] = format_version;
   Json& state = json["state"];
-  visit_state(checkpoint.state, [&](const char* name, const auto& value) { state[name] = to_json(value); });
+  const auto write = [&](const char* name, const auto& value) { state[name] = to_json(value); };
+  visit_state(checkpoint.state, write);
+  visit_loss_scale(checkpoint.state, write);
   json["config"] = config_to_yaml(checkpoint.config);
   json["preprocessing"] = checkpoint.preprocessing.to_map();
   json["class_names"] = checkpoint.class_names;

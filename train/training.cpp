@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "autograd/autocast.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "train/schedule.h"
@@ -51,6 +52,8 @@ void Training::load(const Checkpoint& checkpoint) {
   learner_.optimizer().load_state(checkpoint.optimizer);
   if (Ema* ema = learner_.ema()) ema->load_state(checkpoint.ema, checkpoint.state.ema_updates);
   state_ = checkpoint.state;
+  if (LossScaler* scaler = learner_.scaler(); scaler && state_.loss_scale > 0)
+    scaler->load_state({state_.loss_scale, state_.scale_updates});
   seconds_before_ = state_.seconds;
 }
 
@@ -163,6 +166,11 @@ void Training::train_batch(RunDirectory& run, const Batch& batch) {
   window_images_ += batch.size();
   if (!outcome.stepped) {
     ++state_.skipped;
+    if (outcome.overflowed) {
+      say(run, fmt::format("epoch {} batch {}: gradients overflow: skipped, loss scale {:.0f} from now on",
+                           state_.epoch, state_.step - 1, learner_.scaler()->scale()));
+      return;
+    }
     ++state_.bad_steps;
     say(run, fmt::format("epoch {} batch {}: loss {}, gradient norm {}: skipped ({} in a row)", state_.epoch,
                          state_.step - 1, outcome.loss, outcome.grad_norm, state_.bad_steps));
@@ -194,7 +202,12 @@ void Training::train_batch(RunDirectory& run, const Batch& batch) {
   if (state_.updates % config_.train.log_every == 0) show_step(run, outcome.loss, rate, outcome.grad_norm);
 }
 
+std::string Training::skipped_in_words() const {
+  return state_.skipped > 0 ? fmt::format("  skipped {}", state_.skipped) : "";
+}
+
 void Training::show_step(RunDirectory& run, double loss, double rate, double norm) {
+  const LossScaler* scaler = learner_.scaler();
   const double window_seconds = seconds_between(window_start_, Clock::now());
   const double rate_images = static_cast<double>(window_images_) / std::max(window_seconds, 1e-9);
   const double mean_loss = state_.window_loss / static_cast<double>(state_.window_samples);
@@ -204,19 +217,22 @@ void Training::show_step(RunDirectory& run, double loss, double rate, double nor
       std::max(images_per_second(), 1e-9);
   std::string memory = format_bytes(1e6 * peak_resident_mb());
   if (options_.device.is_cuda()) memory += fmt::format(", device {}", format_bytes(1e6 * peak_device_mb()));
-  say(run, fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}  {} "
-                       "img/s  eta {}  mem {}",
-                       state_.epoch, state_.step, steps_per_epoch(),
-                       100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss,
-                       mean_loss, rate, norm, with_commas(std::llround(rate_images)), format_duration(left),
-                       memory));
-  run.record("step", state_.updates,
-             {{"epoch", static_cast<double>(state_.epoch)},
-              {"loss", mean_loss},
-              {"learning_rate", rate},
-              {"grad_norm", mean_norm},
-              {"images_per_s", rate_images},
-              {"seconds", seconds_before_ + seconds_between(started_, Clock::now())}});
+  say(run,
+      fmt::format("epoch {:>3} [{:>5}/{} {:>3.0f}%]  loss {:.4f} ({:.4f})  lr {:.2e}  norm {:.2f}{}  {} "
+                  "img/s  eta {}  mem {}{}",
+                  state_.epoch, state_.step, steps_per_epoch(),
+                  100 * static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch()), loss,
+                  mean_loss, rate, norm, scaler ? fmt::format("  scale {:.0f}", scaler->scale()) : "",
+                  with_commas(std::llround(rate_images)), format_duration(left), memory, skipped_in_words()));
+  Metrics metrics{{"epoch", static_cast<double>(state_.epoch)},
+                  {"loss", mean_loss},
+                  {"learning_rate", rate},
+                  {"grad_norm", mean_norm},
+                  {"skipped", static_cast<double>(state_.skipped)},
+                  {"images_per_s", rate_images},
+                  {"seconds", seconds_before_ + seconds_between(started_, Clock::now())}};
+  if (scaler) metrics.emplace_back("loss_scale", scaler->scale());
+  run.record("step", state_.updates, metrics);
   state_.window_loss = state_.window_norm = 0;
   state_.window_samples = state_.window_steps = 0;
   window_start_ = Clock::now();
@@ -234,6 +250,7 @@ void Training::end_epoch(RunDirectory& run) {
     Accuracy accuracy;
     {
       const EmaScope averaged(learner_.ema());
+      const AutocastScope products(learner_.amp());
       accuracy = evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test,
                           splits_.preprocessing, evaluation_batch, config_.data.workers);
     }
@@ -248,16 +265,17 @@ void Training::end_epoch(RunDirectory& run) {
     state_.last_top1 = accuracy.top1;
     const double seconds = seconds_before_ + seconds_between(started_, Clock::now());
     say(run, fmt::format("epoch {:>3}/{}  train loss {:.4f}  {} loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %  "
-                         "{} img/s  {}{}",
+                         "{} img/s  {}{}{}",
                          state_.epoch, epochs_in_all() - 1, train_loss, splits_.holdout ? "hold-out" : "test",
                          accuracy.loss, accuracy.top1, accuracy.top5,
                          with_commas(std::llround(images_per_second())), format_duration(seconds),
-                         best ? "  best" : ""));
+                         skipped_in_words(), best ? "  best" : ""));
     const Metrics metrics{{"epoch", static_cast<double>(state_.epoch)},
                           {"train_loss", train_loss},
                           {"eval_loss", accuracy.loss},
                           {"eval_top1", accuracy.top1},
                           {"eval_top5", accuracy.top5},
+                          {"skipped", static_cast<double>(state_.skipped)},
                           {"seconds", seconds}};
     run.record("epoch", state_.updates, metrics);
     run.summarise(state_.updates, metrics);
@@ -275,6 +293,9 @@ void Training::end_epoch(RunDirectory& run) {
 
 void Training::save(RunDirectory& run, bool best) {
   state_.seconds = seconds_before_ + seconds_between(started_, Clock::now());
+  const LossScaler* scaler = learner_.scaler();
+  state_.loss_scale = scaler ? scaler->scale() : 0;
+  state_.scale_updates = scaler ? scaler->state().good_updates : 0;
   run.sync();
   Checkpoint checkpoint{
       config_, splits_.preprocessing,       splits_.train->class_names(), state_, learner_.model().state(),

@@ -40,6 +40,8 @@ class Training {
   void end_epoch(RunDirectory& run);
   void save(RunDirectory& run, bool best);
   void say(RunDirectory& run, const std::string& line);
+  /// "  skipped 3", or nothing.
+  std::string skipped_in_words() const;
   void show_step(RunDirectory& run, double loss, double rate, double norm);
   double images_per_second() const;
   double peak_device_mb() const;

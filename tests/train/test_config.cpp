@@ -235,7 +235,7 @@ std::string unusual_yaml() {
          "label_smoothing: 0.2,"
          " clip_norm: 0, ema_decay: 0.9999999999999999, seed: 18446744073709551615, eval_every: 2, "
          "bad_steps: 3,"
-         " log_every: 7, threads: 2}\n"
+         " log_every: 7, threads: 2, deterministic: false, amp: bf16}\n"
          "checkpoint: {every_minutes: 0.1, every_epochs: 0, keep_epochs: true}\n"
          "finetune: {checkpoint: runs/a, weights: raw, head: new, layer_decay: 0.75, freeze: ['blocks.?']}\n";
 }

@@ -10,7 +10,7 @@ namespace {
 /// Tests of CUDA itself and of 16-bit products have no CPU form.
 constexpr const char* cuda_alone =
     "CudaMemory.*:CudaRuntime.*:CudaUpload.*:CudaDevices.*:CudaTensor.*:CudaGemm.*:CudaProgram.*:"
-    "Amp.*:AmpRun.*:Autocast.*:*AutocastModel.*";
+    "CudaProfile.*:Amp.*:AmpRun.*:Autocast.*:*AutocastModel.*";
 
 }  // namespace
 

@@ -9,7 +9,7 @@ struct Launch {
   int line;
 };
 
-/// Throws DeviceError: "kernel softmax (softmax.cu:40): REASON".
-[[noreturn]] void fail_launch(const Launch& launch, const char* reason);
+/// Throws DeviceError, or OutOfMemoryError if that was it: "kernel softmax (softmax.cu:40): REASON".
+[[noreturn]] void fail_launch(const Launch& launch, const char* reason, bool out_of_memory = false);
 
 }  // namespace gyre::cuda

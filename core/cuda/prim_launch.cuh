@@ -104,7 +104,8 @@ void launch(const cuda::Launch& where, void (*kernel)(P...), Grid grid, int bloc
   const auto check = [&](cudaError_t error) {
     if (error == cudaSuccess) return;
     (void)cudaGetLastError();
-    cuda::fail_launch(where, cudaGetErrorString(error));
+    // The first launch of a kernel loads its code, which may find no room.
+    cuda::fail_launch(where, cudaGetErrorString(error), error == cudaErrorMemoryAllocation);
   };
   const void* const function = reinterpret_cast<const void*>(kernel);
   const auto bytes = static_cast<int>(shared);

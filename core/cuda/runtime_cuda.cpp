@@ -26,7 +26,8 @@ void check(cudaError_t error, const char* call, const char* file, int line) {
     return;
   cudaGetLastError();  // an error that can be recovered from must not show up again
   throw_failed_call(call, file, line,
-                    fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
+                    fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)),
+                    error == cudaErrorMemoryAllocation);
 }
 #define GYRE_CHECK(call) check(call, #call, __FILE__, __LINE__)
 
@@ -197,7 +198,8 @@ int device_count() { return probe().devices; }
 bool emulated() { return false; }
 
 DeviceInfo device_info(int index) {
-  state(index);
+  require<DeviceError>(index >= 0 && index < probe().devices, "cuda:{} is not available: {}", index,
+                       unavailable_reason(index));
   cudaDeviceProp properties{};
   GYRE_CHECK(cudaGetDeviceProperties(&properties, index));
   DeviceInfo info{properties.name, 10 * properties.major + properties.minor, properties.multiProcessorCount,

@@ -32,10 +32,10 @@ Upload::Upload(const Tensor& host, Device device) {
   Tensor source = host.contiguous();
   const auto bytes = static_cast<std::size_t>(source.numel()) * size_of(source.dtype());
   void* const stream = copy_stream(device.index);
+  auto done = std::make_shared<Event>(device.index);
   auto storage = std::make_shared<Storage>(bytes, device, stream);
   result_ = Tensor::view_of(std::move(storage), source.shape(), source.strides(), source.dtype());
   copy_async(result_.raw_mutable_data(), source.raw_data(), bytes, stream);
-  auto done = std::make_shared<Event>(device.index);
   done->record(stream);
   done_ = std::move(done);
   keep_until_done({done_, std::move(source)});

@@ -49,7 +49,8 @@ const CublasLt& lt() {
 
 void check(cublasStatus_t status, const char* call, const char* file, int line) {
   if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
-    gyre::cuda::throw_failed_call(call, file, line, lt().cublasLtGetStatusName(status));
+    gyre::cuda::throw_failed_call(call, file, line, lt().cublasLtGetStatusName(status),
+                                  status == CUBLAS_STATUS_ALLOC_FAILED);
 }
 #define GYRE_CHECK(call) check(call, #call, __FILE__, __LINE__)
 
@@ -205,8 +206,13 @@ class DeviceBlas {
  public:
   explicit DeviceBlas(int index) : index_(index) {
     void* const stream = gyre::cuda::compute_stream(index);  // makes the device current
-    GYRE_CHECK(lt().cublasLtCreate(&handle_));
     workspace_ = gyre::cuda::allocate(workspace_bytes, index, stream);
+    try {
+      GYRE_CHECK(lt().cublasLtCreate(&handle_));
+    } catch (...) {
+      gyre::cuda::deallocate(workspace_, workspace_bytes, index);
+      throw;
+    }
   }
 
   bool run(const Product& p) {

@@ -88,6 +88,7 @@ TEST(CudaRuntime, TellsItsDevices) {
 }
 
 TEST(CudaRuntime, FailedCallsNameFileAndLine) {
+  EXPECT_THROW(throw_failed_call("cudaThing(x)", "thing.cpp", 12, "no room", true), OutOfMemoryError);
   EXPECT_THAT([] { throw_failed_call("cudaThing(x)", "/a/b/thing.cpp", 12, "no luck"); },
               ThrowsMessage<DeviceError>("thing.cpp:12: cudaThing(x) failed: no luck"));
 }

@@ -214,7 +214,7 @@ version=$("$gyre" --version) || { echo "gpu_check.sh: $gyre does not start" >&2;
 gpu=$(sed -n '/"devices"/,$p' "$work/devices.json" | member name)
 emulated=$(member emulated "$work/devices.json")
 if [ "$device" = cuda ] && [ "$(member available "$work/devices.json")" != true ]; then
-  reason=$(sed -n 's/.*"reason": "\(.*\)",$/\1/p' "$work/devices.json")
+  reason=$(sed -n 's/.*"reason": "\(.*\)",$/\1/p' "$work/devices.json" | sed -e 's/\\"/"/g' -e 's/\\\\/\\/g')
   write_json false "$reason"
   echo "no GPU: $reason"
   exit 3

@@ -93,7 +93,7 @@ near() {
 at_least() { finite "$2" && awk -v a="$2" -v b="$3" 'BEGIN { exit !(a + 0 >= b + 0) }' || wrong "$1 is ${2:-missing}, wanted at least $3"; }
 
 stage_demo() {
-  local length=train.time_budget=1m least=75 result=$out/runs/demo/result.json
+  local length=train.time_budget=1m least=75 result=$out/runs/demo/result.json memory
   [ "$small" = 0 ] || { length=train.updates=50 least=13; }
   train demo --device "$device" --set "$length" || { wrong "training failed"; return; }
   "$gyre" eval "$out/runs/demo" --device "$device" --json > "$work/demo.json" || { wrong "eval failed"; return; }
@@ -101,6 +101,8 @@ stage_demo() {
   figure top1 "$(member top1 "$work/demo.json")"
   figure images_per_s "$(member images_per_s "$result")"
   figure memory_mb "$(member peak_memory_mb "$result")"
+  memory=$(member peak_device_memory_mb "$result")
+  case "$memory" in '' | null) ;; *) figure device_memory_mb "$memory" ;; esac
   at_least top1 "$(member top1 "$work/demo.json")" "$least"
   near loss_against_cpu "$(member loss "$work/demo.json")" "$(member loss "$work/demo_cpu.json")" 1e-3
 }

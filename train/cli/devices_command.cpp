@@ -23,11 +23,13 @@ void print_json() {
   ordered_json runtime, driver;
   for (int index = 0; index < cuda::device_count(); ++index) {
     const cuda::DeviceInfo info = cuda::device_info(index);
+    const std::string unusable = cuda::unavailable_reason(index);
     devices.push_back({{"device", Device::cuda(index).str()},
                        {"name", info.name},
                        {"memory_mb", static_cast<double>(info.memory) * 1e-6},
                        {"capability", capability(info.capability)},
-                       {"multiprocessors", info.multiprocessors}});
+                       {"multiprocessors", info.multiprocessors},
+                       {"reason", unusable.empty() ? ordered_json() : ordered_json(unusable)}});
     runtime = cuda_version(info.runtime_version);
     driver = cuda_version(info.driver_version);
   }
@@ -49,10 +51,12 @@ void print_text() {
   if (!reason.empty()) fmt::print("{:<8}none: {}\n", "cuda", reason);
   for (int index = 0; index < cuda::device_count(); ++index) {
     const cuda::DeviceInfo info = cuda::device_info(index);
-    fmt::print("{:<8}{}, {:.1f} GB, compute capability {}, {} multiprocessors, CUDA {} (driver: {})\n",
+    const std::string unusable = cuda::unavailable_reason(index);
+    fmt::print("{:<8}{}, {:.1f} GB, compute capability {}, {} multiprocessors, CUDA {} (driver: {}){}\n",
                Device::cuda(index), info.name, static_cast<double>(info.memory) * 1e-9,
                capability(info.capability), info.multiprocessors, cuda_version(info.runtime_version),
-               cuda_version(info.driver_version));
+               cuda_version(info.driver_version),
+               unusable.empty() ? "" : fmt::format(": unusable, {}", unusable));
   }
 }
 

@@ -135,6 +135,7 @@ double largest_change(const Tensor& a, const Tensor& b) {
 
 Accuracy evaluate(Model& model, std::shared_ptr<const Dataset> dataset, const Preprocessing& preprocessing,
                   std::int64_t batch_size, int workers, const std::string& label) {
+  batch_size = std::min(batch_size, dataset->size());
   for (;; batch_size = (batch_size + 1) / 2) {
     try {
       Tally tally;

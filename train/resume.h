@@ -21,8 +21,8 @@ struct ResumePoint {
 std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& out);
 
 /// Throws ConfigError naming the first key that would change the result, with both values. `given` must be
-/// fitted to the data. Where data lies, loader threads, checkpoint intervals, and what changes last digits
-/// alone (threads, accumulation, train.deterministic, the device) may differ.
+/// fitted to the data. Where data lies, loader threads, checkpoint intervals, and what changes digits
+/// alone (threads, accumulation, train.deterministic, train.amp, the device) may differ.
 void require_same_training(const Config& stored, const Config& given, const std::filesystem::path& run);
 
 }  // namespace gyre

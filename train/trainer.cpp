@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -39,7 +41,13 @@ void settle_updates(Config& config, const DataSplits& splits, Device device, boo
     fmt::print("calibration: measuring the speed of this machine\n");
     std::fflush(stdout);
   }
-  const Pace pace = measure_pace(config, splits, device);
+  const Pace pace = [&] {
+    try {
+      return measure_pace(config, splits, device);
+    } catch (const OutOfMemoryError& error) {
+      throw OutOfMemoryError(fmt::format("{}; {}", error.what(), memory_advice(config.train)));
+    }
+  }();
   config.train.updates = updates_in(budget, pace, sampler.batches(), config.train.eval_every);
   if (!quiet)
     fmt::print("calibration: {:.2f} ms per update, {:.2f} s per evaluation: {} updates in {}\n",
@@ -47,44 +55,49 @@ void settle_updates(Config& config, const DataSplits& splits, Device device, boo
                config.train.time_budget);
 }
 
-/// What last digits depend on.
+/// What digits depend on beside the configuration that a resumed run must keep.
 struct KernelChoice {
   std::string tune_table;  ///< id; empty: the fixed rule
   std::string device;      ///< "cpu" or "NVIDIA H200"
+  std::string amp;         ///< train.amp
   bool operator==(const KernelChoice&) const = default;
 };
 
-KernelChoice choice_on(Device device) {
-  if (device.is_cuda()) return {"", cuda::device_info(device.index).name};
-  return {kernels::eq_table_id(), "cpu"};
+KernelChoice choice_on(Device device, const TrainConfig& train) {
+  if (device.is_cuda()) return {"", cuda::device_info(device.index).name, train.amp};
+  return {kernels::eq_table_id(), "cpu", train.amp};
 }
 
 /// As kernels.json of the run says; the fixed rule on the CPU where it says nothing.
 KernelChoice stored_choice(const fs::path& run) {
   const fs::path file = run / kernels_name;
-  if (!fs::exists(file)) return {"", "cpu"};
+  if (!fs::exists(file)) return {"", "cpu", "off"};
   const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
   require<FileError>(json.is_object(), "{}: not valid JSON", file.string());
   const auto text = [&](const char* key, const char* otherwise) {
     const auto value = json.value(key, nlohmann::json());
     return value.is_string() ? value.get<std::string>() : otherwise;
   };
-  return {text("tune_table", ""), text("device", "cpu")};
+  return {text("tune_table", ""), text("device", "cpu"), text("amp", "off")};
 }
 
-void store_kernels(const fs::path& run, Device device, const std::vector<std::string>& names) {
-  const auto [table, name] = choice_on(device);
+void store_kernels(const fs::path& run, const KernelChoice& choice, const std::vector<std::string>& names) {
+  const auto& [table, name, amp] = choice;
   const nlohmann::ordered_json json{
       {"tune_table", table.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(table)},
       {"device", name},
+      {"amp", amp},
       {"threads", num_threads()},
       {"kernels", names}};
   write_file_atomically(run / kernels_name, json.dump(2) + "\n");
 }
 
-void warn_of_other_kernels(const fs::path& run, Device device) {
-  const KernelChoice before = stored_choice(run), now = choice_on(device);
-  if (before == now) return;
+void warn_of_other_kernels(const fs::path& run, const KernelChoice& now) {
+  const KernelChoice before = stored_choice(run);
+  if (before.amp != now.amp)
+    fmt::print(stderr, "gyre: warning: {}: products were computed with train.amp: {}, now with {}\n",
+               run.string(), before.amp, now.amp);
+  if (before.tune_table == now.tune_table && before.device == now.device) return;
   const auto text = [&](const KernelChoice& choice) {
     return (choice.tune_table.empty() ? "the fixed rule" : "tune table " + choice.tune_table) +
            (before.device == now.device ? "" : " on " + choice.device);
@@ -93,6 +106,15 @@ void warn_of_other_kernels(const fs::path& run, Device device) {
              "gyre: warning: {}: kernels were chosen by {}, now by {}: results may differ in their last "
              "digits\n",
              run.string(), text(before), text(now));
+}
+
+/// The device that a result names, present or not.
+Device device_of(const nlohmann::json& node) {
+  const std::string text = node.is_string() ? node.get<std::string>() : "";
+  int index = 0;
+  const auto parsed =
+      std::from_chars(text.data() + std::min<std::size_t>(5, text.size()), text.data() + text.size(), index);
+  return text.starts_with("cuda:") && parsed.ec == std::errc() ? Device::cuda(index) : Device::cpu();
 }
 
 /// What result.json of a finished run says.
@@ -116,6 +138,7 @@ std::optional<TrainResult> finished_result(const fs::path& run) {
   result.test_top1 = number(json.value("/test/top1"_json_pointer, nlohmann::json()), -1);
   result.images_per_s = number(json.value("images_per_s", nlohmann::json()), 0);
   result.peak_memory_mb = number(json.value("peak_memory_mb", nlohmann::json()), 0);
+  result.device = device_of(json.value("device", nlohmann::json()));
   result.peak_device_memory_mb = number(json.value("peak_device_memory_mb", nlohmann::json()), -1);
   result.tune_table = stored_choice(run).tune_table;
   result.already_complete = true;
@@ -165,7 +188,6 @@ void announce(const std::string& text, const TrainOptions& options) {
 }  // namespace
 
 TrainResult run_training(Config config, const TrainOptions& options) {
-  const std::optional<DType> products = amp_type(config.train, options.device);  // refused before long work
   set_deterministic(config.train.deterministic);
   const fs::path out = options.out.empty() ? fs::path("runs") / options.config_name : options.out;
   std::optional<ResumePoint> point;
@@ -193,6 +215,7 @@ TrainResult run_training(Config config, const TrainOptions& options) {
       return result;
     }
   }
+  const std::optional<DType> products = amp_type(config.train, options.device);  // refused before long work
   settle_updates(config, splits, options.device, options.json);
 
   Transfer transfer;
@@ -213,12 +236,14 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     TrainResult result;
     result.run = out;
     result.last_loss = loss;
+    result.device = options.device;
     return result;
   }
 
+  const KernelChoice choice = choice_on(options.device, config.train);
   std::unique_ptr<RunDirectory> run;
   if (point) {
-    warn_of_other_kernels(point->run, options.device);
+    warn_of_other_kernels(point->run, choice);
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
     announce(fmt::format("resuming {} at update {} (epoch {}, batch {}){}", point->run.string(),
@@ -232,10 +257,10 @@ TrainResult run_training(Config config, const TrainOptions& options) {
     announce(fmt::format("run {}", out.string()), options);
   }
   if (parent) run->log(describe(*parent, transfer, true));
-  store_kernels(run->path(), options.device,
+  store_kernels(run->path(), choice,
                 training.learner().model().kernel_names(config.train.batch_size, products));
   TrainResult result = training.run(*run);
-  result.tune_table = choice_on(options.device).tune_table;
+  result.tune_table = choice.tune_table;
   result.parent = config.finetune.checkpoint;
   result.transfer = std::move(transfer);
   if (!result.interrupted && result.updates >= config.train.updates) training.finish(*run, result);

@@ -16,17 +16,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What to change where the device is too small.
-std::string smaller(const TrainConfig& train) {
-  return fmt::format("a larger train.accumulation (now {}) or a smaller train.batch_size (now {}) needs less",
-                     train.accumulation, train.batch_size);
-}
-
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
 }
 
 }  // namespace
+
+std::string memory_advice(const TrainConfig& train) {
+  return fmt::format("a larger train.accumulation (now {}) or a smaller train.batch_size (now {}) needs less",
+                     train.accumulation, train.batch_size);
+}
 
 Training::Training(const Config& config, const DataSplits& splits, const TrainOptions& options,
                    const std::function<void(Model&)>& prepare)
@@ -62,7 +61,7 @@ double Training::try_batch() {
   try {
     return learner_.gradients(*loader_.next(), 0);
   } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(fmt::format("{}; {}", error.what(), smaller(config_.train)));
+    throw OutOfMemoryError(fmt::format("{}; {}", error.what(), memory_advice(config_.train)));
   }
 }
 
@@ -87,7 +86,8 @@ double Training::peak_device_mb() const {
 }
 
 std::int64_t Training::epochs_in_all() const {
-  return (config_.train.updates + steps_per_epoch() - 1) / steps_per_epoch();
+  // A batch without an update takes its place in the epoch.
+  return (config_.train.updates + state_.skipped + steps_per_epoch() - 1) / steps_per_epoch();
 }
 
 TrainResult Training::run(RunDirectory& run) {
@@ -143,15 +143,17 @@ TrainResult Training::run(RunDirectory& run) {
 }
 
 void Training::give_up(RunDirectory& run, const OutOfMemoryError& error) {
-  std::string text = fmt::format("{}; {}", error.what(), smaller(config_.train));
+  std::string text = fmt::format("{}; {}", error.what(), memory_advice(config_.train));
   const Ema* ema = learner_.ema();
   // What the device had no room for is the next update, unless its optimiser had begun.
   const bool whole =
       learner_.optimizer().updates() == state_.updates && (!ema || ema->updates() == state_.ema_updates);
   if (whole && state_.updates > 0) {
     save(run, false);
-    text += fmt::format("; update {} is saved: --resume auto continues, also with another accumulation",
-                        with_commas(state_.updates));
+    text = fmt::format(
+        "{}; update {} is saved: --resume auto continues, with a larger train.accumulation (now {}) "
+        "in less memory",
+        error.what(), with_commas(state_.updates), config_.train.accumulation);
   }
   run.log(text);
   throw OutOfMemoryError(text);
@@ -247,13 +249,7 @@ void Training::end_epoch(RunDirectory& run) {
   bool best = false;
   if (last || (state_.epoch + 1) % config_.train.eval_every == 0) {
     const auto begin = Clock::now();
-    Accuracy accuracy;
-    {
-      const EmaScope averaged(learner_.ema());
-      const AutocastScope products(learner_.amp());
-      accuracy = evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test,
-                          splits_.preprocessing, evaluation_batch, config_.data.workers);
-    }
+    const Accuracy accuracy = evaluate_epoch(run, last);
     const double took = seconds_between(begin, Clock::now());
     evaluation_seconds_ += took;
     window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(took));
@@ -281,14 +277,32 @@ void Training::end_epoch(RunDirectory& run) {
     run.summarise(state_.updates, metrics);
   }
   const std::int64_t done = state_.epoch + 1;
+  close_epoch();
+  const std::int64_t every = config_.checkpoint.every_epochs;
+  if (last || best || (every > 0 && done % every == 0)) save(run, best);
+}
+
+Accuracy Training::evaluate_epoch(RunDirectory& run, bool last) {
+  try {
+    const EmaScope averaged(learner_.ema());
+    const AutocastScope products(learner_.amp());
+    return evaluate(learner_.model(), splits_.holdout ? splits_.holdout : splits_.test, splits_.preprocessing,
+                    evaluation_batch, config_.data.workers);
+  } catch (const OutOfMemoryError&) {
+    // A run that has only its last evaluation left must do it anew.
+    if (!last) close_epoch();
+    if (!last) save(run, false);
+    throw;
+  }
+}
+
+void Training::close_epoch() {
   if (state_.step == steps_per_epoch()) {
     ++state_.epoch;
     state_.step = 0;
   }
   state_.epoch_loss = 0;
   state_.epoch_samples = 0;
-  const std::int64_t every = config_.checkpoint.every_epochs;
-  if (last || best || (every > 0 && done % every == 0)) save(run, best);
 }
 
 void Training::save(RunDirectory& run, bool best) {

@@ -16,6 +16,9 @@
 
 namespace gyre {
 
+/// What to change where a device is too small.
+std::string memory_advice(const TrainConfig& train);
+
 /// One run from its first batch, or from a checkpoint, to its end.
 class Training {
  public:
@@ -46,6 +49,8 @@ class Training {
   double images_per_second() const;
   double peak_device_mb() const;
   [[noreturn]] void give_up(RunDirectory& run, const OutOfMemoryError& error);
+  Accuracy evaluate_epoch(RunDirectory& run, bool last);
+  void close_epoch();
   std::int64_t epochs_in_all() const;
 
   Config config_;

@@ -105,8 +105,8 @@ TEST_F(CudaMemory, ShortageSavesWhatWasReached) {
         text,
         AllOf(ContainsRegex("^cannot allocate [0-9]+ bytes on cuda:0: [0-9]+ bytes in use, [0-9]+ of "),
               HasSubstr(
-                  "; a larger train.accumulation (now 1) or a smaller train.batch_size (now 32) needs less; "
-                  "update 2 is saved: --resume auto continues, also with another accumulation")));
+                  "; update 2 is saved: --resume auto continues, with a larger train.accumulation (now 1) in "
+                  "less memory")));
     EXPECT_THAT(read_file(run_path("short") / "log.txt"), HasSubstr(text));
   }
   greedy->give_back();
@@ -125,13 +125,41 @@ TEST_F(CudaMemory, ShortageSavesWhatWasReached) {
   EXPECT_EQ(parts.updates, 8);
 }
 
+TEST_F(CudaMemory, ShortageInEvaluationKeepsTheEpoch) {
+  Config config = this->config();
+  config.train.updates = 12;
+  const DataSplits plain = open_data(config.data, config.train.seed);
+  config.model = fit_model(config.model, *plain.train, plain.preprocessing);
+  const auto greedy = std::make_shared<Greedy>(plain.holdout, 1);
+  DataSplits splits = plain;
+  splits.holdout = greedy;
+  std::int64_t steps = 0;
+  {
+    Training training(config, splits, options("short"));
+    steps = training.steps_per_epoch();
+    const auto run = RunDirectory::create(run_path("short"), config, 0);
+    EXPECT_THROW(training.run(*run), OutOfMemoryError);
+  }
+  greedy->give_back();
+  const TrainingState reached = last("short").state;
+  EXPECT_EQ(reached.updates, steps);
+  EXPECT_EQ(reached.epoch, 1);
+  EXPECT_EQ(reached.step, 0);
+  TrainOptions again = options("short");
+  again.resume = "auto";
+  EXPECT_EQ(run_training(config, again).updates, 12);
+}
+
 TEST_F(CudaMemory, EvaluationGoesOnInSmallerBatches) {
   Config config = this->config();
   const DataSplits splits = open_data(config.data, config.train.seed);
   config.model = fit_model(config.model, *splits.train, splits.preprocessing);
   Learner learner(config, gpu);
-  const auto measure = [&] { return evaluate(learner.model(), splits.test, splits.preprocessing, 40, 0); };
-  measure();
+  const auto measure = [&](std::int64_t batch = 40) {
+    return evaluate(learner.model(), splits.test, splits.preprocessing, batch, 0);
+  };
+  // Loads the code of the kernels that smaller batches take.
+  for (const std::int64_t batch : {1, 2, 3, 5, 10, 20, 40}) measure(batch);
   reset_peak_memory(gpu);
   const std::size_t before = memory_stats(gpu).active;
   const Accuracy wanted = measure();

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "autograd/autocast.h"
 #include "autograd/variable.h"
 #include "bench/twins.h"
 #include "core/deterministic.h"
@@ -29,6 +31,7 @@ class Contestant {
     reset_peak_memory(device_);
     Config own = config;
     own.model = twin_of(config.model, row_.impl);
+    amp_ = amp_type(config.train, device_);
     if (options.training) {
       learner_ = std::make_unique<Learner>(own, device_);
     } else {
@@ -38,7 +41,7 @@ class Contestant {
     }
     for (int i = 0; i < 2; ++i) step();
     row_.peak_memory_mb = static_cast<double>(memory_stats(device_).peak - before) / 1e6;
-    row_.kernels = model().kernel_names(batches.front().size());
+    row_.kernels = model().kernel_names(batches.front().size(), amp_);
   }
 
   /// Steps for `seconds`, at least one; returns milliseconds per step, each to its end on the device.
@@ -92,11 +95,13 @@ class Contestant {
       require(outcome.stepped, "bench train: the loss of the {} model is not finite", row_.impl);
     } else {
       const NoGrad no_grad;
+      const AutocastScope products(amp_);
       inference_->forward(Variable(batch.images));
     }
   }
 
   Device device_;
+  std::optional<DType> amp_;
   const std::vector<Batch>& batches_;
   double rate_;  // small, since time does not depend on it but divergence would
   std::unique_ptr<Learner> learner_;

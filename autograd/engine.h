@@ -16,8 +16,8 @@ struct Node {
   std::uint64_t sequence;  ///< grows with every node of the process; inputs come before outputs
   std::vector<std::shared_ptr<Variable::State>> inputs;
   JointBackward backward;
-  std::vector<Tensor>
-      incoming;           ///< per output, sum of the gradients that have arrived in the running backward
+  /// Per output, the sum of the gradients that have arrived in the running backward.
+  std::vector<Tensor> incoming;
   bool released = false;  ///< ran already; inputs and closure are gone
 };
 

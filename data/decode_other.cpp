@@ -40,7 +40,7 @@ class QuietOpenCv {
   inline static std::streambuf* shown = nullptr;
 };
 
-/// BGR, already turned by EXIF; empty if OpenCV cannot read them whole.
+/// BGR, already turned by EXIF; empty if OpenCV cannot read it whole.
 cv::Mat decode_with_opencv(std::string_view bytes) {
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
   const cv::Mat data(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));

@@ -85,7 +85,10 @@ class PngReader {
   explicit PngReader(std::string_view bytes) : bytes_(bytes) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail, [](png_structp, png_const_charp) {});
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
-    if (info_ == nullptr) throw std::bad_alloc();
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      throw std::bad_alloc();
+    }
     png_set_read_fn(png_, this, [](png_structp png, png_bytep to, std::size_t count) {
       PngReader& reader = *static_cast<PngReader*>(png_get_io_ptr(png));
       if (count > reader.bytes_.size()) png_error(png, "cut off");

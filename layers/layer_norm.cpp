@@ -16,7 +16,7 @@ Variable LayerNorm::forward(const Variable& x) {
 
 AddLayerNorm LayerNorm::add_forward(const Variable& x, const Variable& r) {
   AddLayerNorm result =
-      add_layer_norm(x, r, weight_->variable, bias_->variable, repeat_, eps_, result_type());
+      add_layer_norm(widen(x), r, weight_->variable, bias_->variable, repeat_, eps_, result_type());
   observe(result.sum, result.norm);
   return result;
 }

@@ -137,6 +137,7 @@ class Multiplier {
                              std::int64_t plane) const {
     const std::int64_t a_tile = round_up(product_.channels_in, vector_lanes) * tile_rows;
     const V bias = hn::Load(F32(), bias_);
+    static_assert(tile_rows % narrow_rows == 0);
     for (std::int64_t row = 0; row < rows; row += narrow_rows)
       multiply_narrow(out_, product_, bias, first + row, std::min<std::int64_t>(narrow_rows, rows - row),
                       a + row / tile_rows * a_tile + row % tile_rows * vector_lanes, plane,

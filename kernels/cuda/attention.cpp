@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/dispatch.h"
 #include "kernels/cuda/workspace.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels::cuda {
 namespace {
@@ -27,7 +28,7 @@ AttentionInput<T, SumOf<T>> input_of(const Tensor& qkv, const ScoreBias& added) 
 void attention_forward(const Tensor& qkv, const ScoreBias& added, bool keep, AttentionResult& result) {
   if (keep)
     result.logarithms =
-        Tensor::empty({qkv.size(0), qkv.size(3), qkv.size(1)}, sum_dtype(qkv.dtype()), qkv.device());
+        Tensor::empty({qkv.size(0), qkv.size(3), qkv.size(1)}, wide_type(qkv.dtype()), qkv.device());
   dispatch(qkv.dtype(), "attention_forward", [&]<class T>(std::type_identity<T>) {
     launch_attention_forward(input_of<T>(qkv, added), mutable_data_of<T>(result.y),
                              mutable_data_of<SumOf<T>>(result.logarithms), stream_of(qkv));

@@ -17,6 +17,7 @@
 #include "kernels/cuda/group_transform_launch.h"
 #include "kernels/cuda/workspace.h"
 #include "kernels/eq_planes.h"
+#include "kernels/types.h"
 
 namespace gyre::kernels::cuda {
 namespace {
@@ -95,7 +96,7 @@ void packed_eq_linear_forward(const EqForward& call, Tensor& y) {
   const GroupMatrix input = constants(call.form.input), output = constants(call.form.output);
   const bool gelu = call.activation == Activation::gelu;
   Tensor f = planes_for(products, most, c, y.dtype(), y);
-  Tensor a = planes_for(products, most, d, sum_dtype(y.dtype()), y);
+  Tensor a = planes_for(products, most, d, wide_type(y.dtype()), y);
   for (std::int64_t first = 0; first < rows; first += most) {
     const std::int64_t n = std::min(most, rows - first);
     const Tensor x = call.x.slice(0, first, first + n);
@@ -116,7 +117,7 @@ void packed_eq_linear_backward(const EqBackward& call, LinearGrads& grads) {
   const std::int64_t most = slab_rows(rows, products, c + d, call.x.dtype());
   const GroupMatrix input = constants(call.form.input), output = constants(call.form.output.transposed()),
                     back = constants(call.form.input.transposed());
-  const DType dtype = call.x.dtype(), sums_in = sum_dtype(dtype);
+  const DType dtype = call.x.dtype(), sums_in = wide_type(dtype);
   Tensor g = planes_for(products, most, d, dtype, call.x), a, f, weights, sums;
   if (call.need_x) {
     weights = planes_of(call.form, call.w, call.cache.state());

@@ -9,7 +9,6 @@ namespace gyre::kernels::cuda {
 /// The type that kernels keep sums of T in.
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-inline DType sum_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 /// Uninitialised device memory while alive, free for the operations that follow.
 template <class T>

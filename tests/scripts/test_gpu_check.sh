@@ -69,6 +69,7 @@ expect_json() {
 gyre_on false '"no \"NVIDIA\" driver"'
 expect_code 3 check
 expect_text "$work/said" 'no GPU: no "NVIDIA" driver'
+expect_text "$json" '"no_gpu": "no \"NVIDIA\" driver"'
 expect_text "$json" '"ok": false'
 expect_json
 

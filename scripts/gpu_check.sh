@@ -3,9 +3,10 @@
 # tools, from the bundle of make_bundle.sh. The stages stand in gpu_check_stages.sh; docs/gpu_check.md says more.
 set -uo pipefail
 export LC_ALL=C GYRE_TUNE=none
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+unset CDPATH
+here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 # shellcheck source=scripts/gpu_check_stages.sh
-source "$here/gpu_check_stages.sh"
+source "$here/gpu_check_stages.sh" || exit 1
 
 usage() {
   cat <<'TEXT'
@@ -40,17 +41,25 @@ while [ $# -gt 0 ]; do
   esac
 done
 case "$device" in cuda) ;; cpu) small=1; export GYRE_PIN=0 ;; *) wrong_use "--device is cuda or cpu, not '$device'" ;; esac
-[[ "$limit" =~ ^([1-9][0-9]*)?$ ]] || wrong_use "--limit is a number of seconds, not '$limit'"
+[[ "$limit" =~ ^([1-9][0-9]{0,5})?$ ]] || wrong_use "--limit is a number of seconds, not '$limit'"
+[ -z "$cuda_libs" ] || [ -e "$cuda_libs/libcublasLt.so.13" ] || wrong_use "--cuda-libs: $cuda_libs has no libcublasLt.so.13"
 stages=()
+# Each stage once.
+add() {
+  local one
+  for one in "$@"; do
+    case " ${stages[*]} " in *" $one "*) ;; *) stages+=("$one") ;; esac
+  done
+}
 IFS=, read -ra words <<< "$only"
 for word in "${words[@]}"; do
   case "$word" in
-    all) stages+=("${check_stages[@]}" "${train_stages[@]}") ;;
-    check) stages+=("${check_stages[@]}") ;;
-    train) stages+=("${train_stages[@]}") ;;
+    all) add "${check_stages[@]}" "${train_stages[@]}" ;;
+    check) add "${check_stages[@]}" ;;
+    train) add "${train_stages[@]}" ;;
     *)
       case " ${check_stages[*]} ${train_stages[*]} " in
-        *" $word "*) stages+=("$word") ;;
+        *" ${word// /_} "*) add "$word" ;;
         *) wrong_use "--only: '$word' is not check, train or one of ${check_stages[*]} ${train_stages[*]}" ;;
       esac ;;
   esac
@@ -64,7 +73,8 @@ if [ -x "$here/bin/gyre" ]; then
 else
   build=${build:-$here/../build/release}
   folders=("$build" "$build/tests" "$build/tests/simt" "$build/tests/simt/gpu") configs=$here/../configs data=''
-  commit=$(git -C "$here" rev-parse HEAD 2> /dev/null)
+  commit=$(git -C "$here" rev-parse HEAD 2> /dev/null) &&
+    [ -n "$(git -C "$here" status --porcelain --untracked-files=no 2> /dev/null)" ] && commit+=" with changes"
 fi
 program() {
   local folder
@@ -75,12 +85,18 @@ program() {
   return 1
 }
 gyre=$(program gyre) || exit 1
-if [ -e "$out" ] && [ ! -e "$out/gpu_check.json" ]; then
-  [ -d "$out" ] && [ -z "$(ls -A "$out")" ] || wrong_use "--out: $out exists and holds no check"
+case "$out" in /*) ;; *) out=$PWD/$out ;; esac
+# Only what a check writes is replaced.
+if [ -e "$out" ]; then
+  [ -d "$out" ] || wrong_use "--out: $out is no folder"
+  others=$(ls -A "$out" | grep -vxE 'gpu_check\.json|\.lock|logs|work|runs' | head -n 3 | paste -sd ' ')
+  [ -z "$others" ] || wrong_use "--out: $out holds other things than a check: $others"
 fi
-rm -rf "$out" && mkdir -p "$out/logs" "$out/work" || exit 1
+mkdir -p "$out" && : >> "$out/.lock" && exec 9< "$out/.lock" || exit 1
+flock -n 9 || { echo "gpu_check.sh: another check runs in $out" >&2; exit 1; }
+rm -rf "$out/gpu_check.json" "$out/logs" "$out/work" "$out/runs" && mkdir "$out/logs" "$out/work" || exit 1
 out=$(cd "$out" && pwd) logs=$out/logs work=$out/work
-echo '{}' > "$out/gpu_check.json"
+echo '{"ok": false, "reason": "the check did not end"}' > "$out/gpu_check.json" || exit 1
 
 find_cuda_libs() {
   [ -n "$cuda_libs" ] && { echo "$cuda_libs"; return; }
@@ -88,7 +104,7 @@ find_cuda_libs() {
   for folder in ${CUDA_HOME:+"$CUDA_HOME/lib64"} ${VIRTUAL_ENV:+"$VIRTUAL_ENV"/lib/python3*/site-packages/nvidia/*/lib} \
     /usr/local/cuda/lib64 /usr/local/cuda-*/lib64 /usr/lib/x86_64-linux-gnu \
     /usr/{local/,}lib/python3*/{site,dist}-packages/nvidia/*/lib /opt/*/{,.venv/}lib/python3*/site-packages/nvidia/*/lib \
-    "$HOME"/.local/lib/python3*/site-packages/nvidia/*/lib; do
+    ${HOME:+"$HOME"/.local/lib/python3*/site-packages/nvidia/*/lib}; do
     [ -e "$folder/libcublasLt.so.13" ] && { echo "$folder"; return; }
   done
 }
@@ -128,7 +144,7 @@ run_stage() {
   log=$logs/$stage.log
   printf '%-12s …\n' "$stage"
   set -m
-  ("stage_$stage") > "$log" 2>&1 < /dev/null &
+  ("stage_$stage") > "$log" 2>&1 < /dev/null 9<&- &
   pid=$!
   set +m
   running=$pid
@@ -208,7 +224,12 @@ write_json() {
 }
 
 running='' bad=0 SECONDS=0
-trap '[ -z "$running" ] || kill -KILL -- "-$running" 2> /dev/null; echo; echo "gpu_check.sh: interrupted" >&2; exit 130' INT TERM
+interrupted() {
+  [ -z "$running" ] || { kill -TERM -- "-$running"; sleep 1; kill -KILL -- "-$running"; } 2> /dev/null
+  echo "gpu_check.sh: interrupted" >&2
+  exit 130
+}
+trap interrupted INT TERM HUP
 version=$("$gyre" --version) || { echo "gpu_check.sh: $gyre does not start" >&2; exit 1; }
 "$gyre" devices --json > "$work/devices.json" || exit 1
 gpu=$(sed -n '/"devices"/,$p' "$work/devices.json" | member name)

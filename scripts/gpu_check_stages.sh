@@ -9,6 +9,7 @@ train_stages=(demo rotations bf16 fp16 to_gpu to_cpu repeat speed)
 stage_limit() {
   case "$1:$small" in
     demo:0) echo 150 ;;
+    rotations:0) echo 240 ;; # with the demo before it
     *:0) echo 90 ;;
     *) echo 300 ;; # a loaded machine without a GPU
   esac

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Builds the GPU check as one archive for machines that have neither compilers nor our libraries.
 set -euo pipefail
+caller=$PWD
+unset CDPATH
 cd "$(dirname "$0")/.."
 
 usage() {
@@ -25,10 +27,13 @@ while [ $# -gt 0 ]; do
     --help | -h) usage; exit 0 ;;
     --out | --build)
       [ $# -ge 2 ] && [ -n "$2" ] || wrong_use "$1 needs a value"
-      declare "${1#--}=$2"; shift 2 ;;
+      case "$2" in /*) path=$2 ;; *) path=$caller/$2 ;; esac
+      declare "${1#--}=$path"; shift 2 ;;
     *) wrong_use "unknown option '$1'" ;;
   esac
 done
+[[ "$out" == *.tar.gz ]] || wrong_use "--out: $out is no .tar.gz"
+[ -z "$build" ] || [ -e "$build/CMakeCache.txt" ] || wrong_use "--build: $build is no build"
 most=40000000 newest_glibc=2.36 # bytes packed; of Debian 12
 programs=(gyre tests/test_cuda tests/test_cuda_models tests/test_cuda_train tests/simt/test_simt tests/simt/gpu/test_simt_gpu)
 
@@ -114,7 +119,7 @@ TEXT
 
 mkdir -p "$(dirname "$out")"
 tar -C "$work" --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 --numeric-owner -cf - "$name" | gzip -9n > "$out.part"
+bytes=$(wc -c < "$out.part")
+[ "$bytes" -le "$most" ] || { rm "$out.part"; fail "the archive has $bytes bytes, more than $most"; }
 mv "$out.part" "$out"
-bytes=$(wc -c < "$out")
-[ "$bytes" -le "$most" ] || fail "$out has $bytes bytes, more than $most"
 printf '%s: %s bytes packed, %s unpacked\n' "$out" "$bytes" "$(du -sb "$bundle" | cut -f1)"

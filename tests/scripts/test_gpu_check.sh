@@ -98,12 +98,25 @@ expect_json
 
 expect_code 2 check --only nonsense
 expect_text "$work/said" "'nonsense' is not check, train or one of"
+expect_code 2 check --only "runtime products"
 expect_code 2 check --device gpu
+expect_code 2 check --limit 99999999999999999999
+expect_code 2 check --cuda-libs "$work"
 expect_code 2 check --limit 0
 expect_code 2 check --out
 expect_code 2 check --build build/release
 mkdir "$work/mine" && touch "$work/mine/file"
 expect_code 2 check --out "$work/mine"
+touch "$work/mine/gpu_check.json"
+expect_code 2 check --out "$work/mine"
 [ -e "$work/mine/file" ] || { echo "--out removed a folder of others"; failed=1; }
+# In nobody's home, with a folder that begins like an option, and while another check runs there.
+(cd "$work" && unset HOME && CDPATH=.:/ "$bundle/gpu_check.sh" --only products --out -odd > "$work/said" 2>&1) ||
+  { echo "does not run without a home"; cat "$work/said"; failed=1; }
+! grep -q 'unbound' "$work/said" || { cat "$work/said"; failed=1; }
+exec 8< "$work/-odd/.lock" && flock 8
+expect_code 1 check --only products --out "$work/-odd"
+expect_text "$work/said" "another check runs in"
+exec 8<&-
 [ "$failed" = 0 ] && echo "gpu_check.sh tells what is wrong"
 exit "$failed"

@@ -1,7 +1,6 @@
 #include "train/loss_scaler.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 
@@ -9,7 +8,7 @@ namespace gyre {
 
 void LossScaler::update_done() {
   if (++state_.good_updates < growth_interval) return;
-  state_ = {growth * state_.scale, 0};
+  state_ = {std::min(most, growth * state_.scale), 0};
 }
 
 bool LossScaler::overflowed() {
@@ -19,8 +18,8 @@ bool LossScaler::overflowed() {
 }
 
 void LossScaler::load_state(const LossScale& state) {
-  require<ValueError>(std::isfinite(state.scale) && state.scale >= least, "loss scale {} is not at least {}",
-                      state.scale, least);
+  require<ValueError>(state.scale >= least && state.scale <= most, "loss scale {:g} is out of range [{}, {}]",
+                      state.scale, least, most);
   require<ValueError>(state.good_updates >= 0, "loss scale: {} updates since it changed", state.good_updates);
   state_ = state;
 }

@@ -14,7 +14,7 @@ struct LossScale {
 /// its smallest number: as large as they bear it. Scales are powers of two, so that taking them off is exact.
 class LossScaler {
  public:
-  static constexpr double growth = 2, least = 1;
+  static constexpr double growth = 2, least = 1, most = 1LL << 62;
   static constexpr std::int64_t growth_interval = 2000;  ///< updates without overflow
 
   double scale() const { return state_.scale; }
@@ -25,7 +25,7 @@ class LossScaler {
   bool overflowed();
 
   const LossScale& state() const { return state_; }
-  /// ValueError unless the scale is finite and at least 1, and the count not negative.
+  /// ValueError unless the scale is in [least, most] and the count not negative.
   void load_state(const LossScale& state);
 
  private:

@@ -16,6 +16,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& resume, const fs
     RunDirectory::require_idle(run);  // a running process replaces its checkpoints all the time
     ResumePoint point{run, {}, {}};
     point.checkpoint = CheckpointStore(run / "checkpoints").newest(&point.skipped);
+    // Going on without would begin anew and replace them.
+    if (!point.checkpoint && !point.skipped.empty())
+      throw FileError(fmt::format("{}: every checkpoint is damaged: {}; start another run with --out",
+                                  run.string(), fmt::join(point.skipped, "; ")));
     return point;
   };
   if (resume == "auto") {

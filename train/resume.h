@@ -17,7 +17,7 @@ struct ResumePoint {
 };
 
 /// `resume` is "auto" (the run in `out`; nothing if there is none), a run directory, or a checkpoint inside
-/// one. FileError for a path that is neither.
+/// one. FileError for a path that is neither, and for a run whose checkpoints are all damaged.
 std::optional<ResumePoint> find_resume_point(const std::string& resume, const std::filesystem::path& out);
 
 /// Throws ConfigError naming the first key that would change the result, with both values. `given` must be

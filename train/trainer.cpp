@@ -92,20 +92,22 @@ void store_kernels(const fs::path& run, const KernelChoice& choice, const std::v
   write_file_atomically(run / kernels_name, json.dump(2) + "\n");
 }
 
-void warn_of_other_kernels(const fs::path& run, const KernelChoice& now) {
+/// What changes digits from here on, one sentence each.
+std::vector<std::string> differences(const fs::path& run, const KernelChoice& now) {
   const KernelChoice before = stored_choice(run);
+  std::vector<std::string> sentences;
   if (before.amp != now.amp)
-    fmt::print(stderr, "gyre: warning: {}: products were computed with train.amp: {}, now with {}\n",
-               run.string(), before.amp, now.amp);
-  if (before.tune_table == now.tune_table && before.device == now.device) return;
+    sentences.push_back(
+        fmt::format("products were computed with train.amp: {}, now with {}", before.amp, now.amp));
+  if (before.tune_table == now.tune_table && before.device == now.device) return sentences;
   const auto text = [&](const KernelChoice& choice) {
     return (choice.tune_table.empty() ? "the fixed rule" : "tune table " + choice.tune_table) +
            (before.device == now.device ? "" : " on " + choice.device);
   };
-  fmt::print(stderr,
-             "gyre: warning: {}: kernels were chosen by {}, now by {}: results may differ in their last "
-             "digits\n",
-             run.string(), text(before), text(now));
+  sentences.push_back(
+      fmt::format("kernels were chosen by {}, now by {}: results may differ in their last digits",
+                  text(before), text(now)));
+  return sentences;
 }
 
 /// The device that a result names, present or not.
@@ -243,9 +245,12 @@ TrainResult run_training(Config config, const TrainOptions& options) {
   const KernelChoice choice = choice_on(options.device, config.train);
   std::unique_ptr<RunDirectory> run;
   if (point) {
-    warn_of_other_kernels(point->run, choice);
+    const std::vector<std::string> changes = differences(point->run, choice);
+    for (const std::string& change : changes)
+      fmt::print(stderr, "gyre: warning: {}: {}\n", point->run.string(), change);
     if (point->checkpoint) training.load(read_checkpoint(*point->checkpoint));
     run = RunDirectory::reopen(point->run, training.state().updates);
+    for (const std::string& change : changes) run->log(change);
     announce(fmt::format("resuming {} at update {} (epoch {}, batch {}){}", point->run.string(),
                          with_commas(training.state().updates), training.state().epoch, training.state().step,
                          in_words(training.learner().scaler())),

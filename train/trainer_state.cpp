@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "train/loss_scaler.h"
 
 namespace gyre {
 namespace {
@@ -59,6 +60,8 @@ Json to_json(double value) {
 
 void from_json(const Json& json, std::int64_t& value) {
   require<ValueError>(json.is_number_integer(), "{} is not a whole number", dump(json));
+  require<ValueError>(!json.is_number_unsigned() || std::in_range<std::int64_t>(json.get<std::uint64_t>()),
+                      "{} is too large", dump(json));
   value = json.get<std::int64_t>();
 }
 void from_json(const Json& json, double& value) {
@@ -106,6 +109,8 @@ FileRecords decode(Json json, const std::string& origin, Checkpoint& checkpoint)
   const auto read = [&](const char* name, auto& value) { from_json(member(state, name), value); };
   visit_state(checkpoint.state, read);
   if (state.contains("loss_scale")) visit_loss_scale(checkpoint.state, read);
+  if (checkpoint.state.loss_scale != 0)
+    LossScaler().load_state({checkpoint.state.loss_scale, checkpoint.state.scale_updates});
 
   FileRecords files;
   for (const auto& [name, record] : member(json, "files").items())

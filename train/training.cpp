@@ -23,8 +23,10 @@ double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::ste
 }  // namespace
 
 std::string memory_advice(const TrainConfig& train) {
-  return fmt::format("a larger train.accumulation (now {}) or a smaller train.batch_size (now {}) needs less",
-                     train.accumulation, train.batch_size);
+  return fmt::format(
+      "a larger train.accumulation (now {}) needs less, and so does a new run of smaller "
+      "train.batch_size (now {})",
+      train.accumulation, train.batch_size);
 }
 
 Training::Training(const Config& config, const DataSplits& splits, const TrainOptions& options,
@@ -51,7 +53,7 @@ void Training::load(const Checkpoint& checkpoint) {
   learner_.optimizer().load_state(checkpoint.optimizer);
   if (Ema* ema = learner_.ema()) ema->load_state(checkpoint.ema, checkpoint.state.ema_updates);
   state_ = checkpoint.state;
-  if (LossScaler* scaler = learner_.scaler(); scaler && state_.loss_scale > 0)
+  if (LossScaler* scaler = learner_.scaler(); scaler && state_.loss_scale != 0)
     scaler->load_state({state_.loss_scale, state_.scale_updates});
   seconds_before_ = state_.seconds;
 }

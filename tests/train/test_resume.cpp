@@ -112,6 +112,19 @@ TEST_F(Resume, SkipsADamagedCheckpoint) {
   test::expect_same_run(run_path("whole"), run_path("broken"));
 }
 
+TEST_F(Resume, DoesNotBeginAnewWhereAllCheckpointsAreDamaged) {
+  const Config config = this->config();
+  train(config, "broken", 30);
+  const std::string metrics = read_file(run_path("broken") / "metrics.jsonl");
+  for (const auto& entry : std::filesystem::directory_iterator(run_path("broken") / "checkpoints"))
+    if (entry.is_directory() && !entry.is_symlink()) write_file(entry.path() / "model.safetensors", "cut");
+  TrainOptions again = options("broken");
+  again.resume = "auto";
+  EXPECT_THAT(error_of<FileError>([&] { run_training(config, again); }),
+              AllOf(HasSubstr("every checkpoint is damaged: "), HasSubstr("start another run with --out")));
+  EXPECT_EQ(read_file(run_path("broken") / "metrics.jsonl"), metrics);
+}
+
 TEST_F(Resume, ACompleteRunStaysAsItIs) {
   const Config config = this->config();
   const TrainResult first = train(config, "a");

@@ -75,7 +75,7 @@ void add_json_option(CLI::App& command, bool& json) {
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command
       .add_option("--device", options.device,
-                  "where to compute; auto takes CUDA where it works (default: auto)")
+                  "where to compute; auto takes CUDA where it works and the command can (default: auto)")
       ->type_name("auto|cpu|cuda[:N]");
   add_number(command, "--threads", options.threads, {0, 1024},
              "threads of compute; 0: train.threads of the configuration, else one per core");

@@ -19,6 +19,7 @@ TEST(Words, SuggestsOnlyWhatIsClose) {
   const std::vector<std::string> words{"beta1", "beta2", "learning_rate"};
   EXPECT_EQ(nearest_word("lerning_rat", words), "learning_rate");
   EXPECT_EQ(nearest_word("beta3", words), "beta1");
+  EXPECT_EQ(nearest_word("FP16", std::vector<std::string>{"off", "bf16", "fp16"}), "fp16");
   EXPECT_EQ(nearest_word("dropout", words), std::nullopt);
   EXPECT_EQ(nearest_word("x", std::vector<std::string>{"a", "bc"}), std::nullopt);
 }

@@ -151,16 +151,23 @@ class Multiplier {
     const std::int64_t last = std::min(c_count, first + block_.depth),
                        columns = std::min<std::int64_t>(panel, product_.channels_out - at);
     const float* weights = product_.weights + (at * product_.products + p * panel) * c_count;
+    const std::int64_t weights_size = round_up(product_.channels_out, panel) * product_.products * c_count;
+    const bool far = weights_size > cache_floats;  // others stay in the cache, and asking costs time
+    const float* const weights_end = product_.weights + weights_size;
     const float* next_panel =
         weights + ((block_.columns > panel ? product_.products : 1) * c_count + first) * panel;
     for (std::int64_t k = first; k < last; k += k_block) {
       const std::int64_t count = std::min(k_block, last - k);
       const float* ahead = k + k_block < last ? weights + (k + k_block) * panel : next_panel;
+      const std::int64_t fetched = count / vector_lanes * lines_ahead * line_floats;
       for (std::int64_t row = 0, tile = 0; row < rows; row += tile_rows, ++tile) {
+        // Rows to come begin with the first panel; addresses beyond the last would cost a walk of page
+        // tables.
+        if (ahead + fetched > weights_end) ahead = product_.weights;
         multiply_some(std::min<std::int64_t>(tile_rows, rows - row), columns, count,
                       a + tile * a_tile + k * tile_rows, weights + k * panel,
-                      result(column, at, tile) + p * results_plane_, k > 0, ahead);
-        ahead += count / vector_lanes * lines_ahead * line_floats;
+                      result(column, at, tile) + p * results_plane_, k > 0, far ? ahead : nullptr);
+        ahead += fetched;
       }
     }
   }

@@ -214,7 +214,7 @@ constexpr int lines_ahead = vector_lanes * panel / 128;
 constexpr int line_floats = 16;
 
 /// out [Rows, Vectors·lanes] (+)= a · b for one plane: a [⌈K/lanes⌉][tile_rows][lanes], b [K][panel]; what is
-/// at `ahead` moves to the second-level cache.
+/// at `ahead`, if given, moves to the second-level cache.
 template <int Rows, int Vectors>
 HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b, float* out, bool add,
                               const float* ahead) {
@@ -233,8 +233,10 @@ HWY_INLINE void multiply_tile(std::int64_t count, const float* a, const float* b
     b += panel;
   };
   for (; count >= vector_lanes; count -= vector_lanes, a += tile_rows * vector_lanes) {
+    if (ahead) {
 #pragma GCC unroll 4
-    for (int i = 0; i < lines_ahead; ++i, ahead += line_floats) __builtin_prefetch(ahead, 0, 2);
+      for (int i = 0; i < lines_ahead; ++i, ahead += line_floats) __builtin_prefetch(ahead, 0, 2);
+    }
 #pragma GCC unroll 4
     for (int j = 0; j < vector_lanes; ++j) step(j);
   }

@@ -43,7 +43,7 @@ struct Blocking {
       // So many channels of one plane of the rows stay there while all their weights pass by.
       depth = std::min<std::int64_t>(padded_in, 1024);
       tiles = std::clamp<std::int64_t>(cache_floats / (depth * tile_rows), 4, 192 / tile_rows);
-      columns = std::max<std::int64_t>(1, 2 * cache_floats / (products * tiles * tile_rows * panel)) * panel;
+      columns = 4 * panel;
     }
     columns = std::min(columns, round_up(channels_out, panel));
   }

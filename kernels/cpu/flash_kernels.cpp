@@ -264,8 +264,8 @@ void multiply_rows(const In& in, const Out& out, const FlashProduct& product, st
   }
 }
 
-/// sums[p] [⌈D⌉, ⌈C⌉] += Σ_n g[n]ᵀ f[n] for every plane, both padded to whole vectors: f in one tile of
-/// f_height rows, g in tiles of g_height.
+/// sums[p] (sum_offset) += Σ_n g[n]ᵀ f[n] for every plane, both sides padded to whole vectors: f in one tile
+/// of f_height rows, g in tiles of g_height.
 inline void reduce_planes(int products, std::int64_t rows, const float* f, std::int64_t f_plane,
                           std::int64_t f_height, const float* g, std::int64_t g_plane, std::int64_t g_height,
                           std::int64_t padded_c, std::int64_t padded_d, float* sums) {
@@ -275,11 +275,11 @@ inline void reduce_planes(int products, std::int64_t rows, const float* f, std::
       for (std::int64_t d = 0; d < padded_d; d += reduce_rows)
         reduce_tile<reduce_rows, 2>(rows, f + c * f_height, f_height,
                                     g + d / vector_lanes * vector_lanes * g_height + d % vector_lanes,
-                                    g_height, g_tile, sums + d * padded_c + c, padded_c);
+                                    g_height, g_tile, sums + c * padded_d + d * panel, panel);
     if (wide < padded_c)
       for (std::int64_t d = 0; d < padded_d; d += vector_lanes)
         reduce_tile<vector_lanes, 1>(rows, f + wide * f_height, f_height, g + d * g_height, g_height, g_tile,
-                                     sums + d * padded_c + wide, padded_c);
+                                     sums + wide * padded_d + d * vector_lanes, vector_lanes);
   }
 }
 
@@ -300,6 +300,10 @@ inline void sum_rows(std::int64_t rows, const float* g, std::int64_t height, std
   }
 }
 
+/// Rows from one vector of channels to the next: at multiples of 1024 bytes they would share few sets of the
+/// first-level cache.
+inline std::int64_t spaced(std::int64_t rows) { return round_up(rows + 8, 16) - 8; }
+
 /// Adds the sums for dW, then those for db, over rows [first, last); with `dx` also those rows of dX, from
 /// the same packed dy.
 template <class In, class Out>
@@ -315,24 +319,26 @@ void reduce_all(const In& in, const Out& out, const FlashReduction& r, const Fla
   const std::int64_t block =
       dx ? multiplier->rows()
          : std::clamp<std::int64_t>(2 * cache_floats / (padded_c + padded_d), tile_rows, 160);
-  const std::int64_t f_plane = padded_c * block, g_plane = padded_d * block;
+  const std::int64_t f_height = spaced(std::min(block, last - first)), g_height = dx ? tile_rows : f_height;
+  const std::int64_t f_plane = padded_c * f_height, g_plane = padded_d * (dx ? block : g_height);
   const ScratchBuffer<float> scratch(r.products * (f_plane + g_plane) +
                                      (dx ? multiplier->scratch_floats() : 0));
   float* f = scratch.data();
   float* g = f + r.products * f_plane;
   if (dx) multiplier->use(g + r.products * g_plane);
   for (std::int64_t row = first; row < last; row += block) {
-    const std::int64_t rows = std::min(block, last - row), height = dx ? tile_rows : rows;
+    const std::int64_t rows = std::min(block, last - row);
     const float* dy = r.dy + row * r.dy_stride;
     if (dx) {
       pack_tiles(out, r.channels_out, dy, rows, g, g_plane);
       (*multiplier)(row, rows, g, g_plane);
     } else {
-      pack_rows(out, r.channels_out, dy, r.dy_stride, rows, rows, g, g_plane, rows * vector_lanes);
+      pack_rows(out, r.channels_out, dy, r.dy_stride, rows, rows, g, g_plane, g_height * vector_lanes);
     }
-    sum_rows(rows, g + r.sum_plane * g_plane, height, padded_d, bias);
-    pack_rows(in, r.channels_in, r.x + row * x_stride, x_stride, rows, rows, f, f_plane, rows * vector_lanes);
-    reduce_planes(r.products, rows, f, f_plane, rows, g, g_plane, height, padded_c, padded_d, sums);
+    sum_rows(rows, g + r.sum_plane * g_plane, g_height, padded_d, bias);
+    pack_rows(in, r.channels_in, r.x + row * x_stride, x_stride, rows, rows, f, f_plane,
+              f_height * vector_lanes);
+    reduce_planes(r.products, rows, f, f_plane, f_height, g, g_plane, g_height, padded_c, padded_d, sums);
   }
 }
 

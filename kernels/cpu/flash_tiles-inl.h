@@ -303,6 +303,14 @@ HWY_INLINE void multiply_some(std::int64_t rows, std::int64_t columns, std::int6
   }
 }
 
+/// Where channels [c, c + lanes) of row d stand in the sums of a plane [⌈C⌉/panel][⌈D⌉][panel]: a tile of
+/// them lies in one piece. What is left of C beyond whole panels is [⌈D⌉][lanes].
+HWY_INLINE std::int64_t sum_offset(std::int64_t d, std::int64_t c, std::int64_t padded_c,
+                                   std::int64_t padded_d) {
+  const std::int64_t first = c / panel * panel, width = HWY_MIN(panel, padded_c - first);
+  return first * padded_d + d * width + c - first;
+}
+
 /// sums [Rows, Vectors·lanes] += Σ_n g[n]ᵀ f[n] over `rows` rows: f
 /// [⌈C/lanes⌉][f_height][lanes], g in tiles of g_height rows at distance g_tile, each
 /// [⌈D/lanes⌉][g_height][lanes].

@@ -96,7 +96,7 @@ void unpack_all(const FlashWeights& s, const float* sums, std::int64_t parts, st
                    s.channels_in * G;
       for (std::int64_t c = 0; c < s.channels_in; c += vector_lanes) {
         for (int p = 0; p < s.products; ++p) {
-          const float* from = sums + p * plane + row * padded_c + c;
+          const float* from = sums + p * plane + sum_offset(row, c, padded_c, padded_d);
           V sum = hn::Load(d, from);
           for (std::int64_t i = 1; i < parts; ++i) sum = hn::Add(sum, hn::Load(d, from + i * part));
           hn::Store(sum, d, total + p * vector_lanes);

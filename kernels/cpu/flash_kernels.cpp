@@ -61,6 +61,9 @@ void load_bias(const FlashProduct& product, float* bias) {
   }
 }
 
+// Input channels whose products last long enough to fetch rows of y meanwhile.
+constexpr std::int64_t long_products = 192;
+
 // Quarter turns to one vector of output channels: the planes of these rows need not leave the registers.
 constexpr int narrow_rows = 6;
 template <class Out>
@@ -119,7 +122,7 @@ class Multiplier {
       for (int p = 0; p < product_.products; ++p)
         for (std::int64_t k = 0; k < product_.channels_in; k += block_.depth)
           for (std::int64_t at = column; at < end; at += panel)
-            multiply_panel(rows, p, k, column, at, a + p * plane);
+            multiply_panel(first, rows, p, k, column, at, a + p * plane);
       for (std::int64_t tile = 0; tile < tiles; ++tile)
         for (std::int64_t at = column; at < end; at += panel)
           finish_tile(result(column, at, tile), first + tile * tile_rows,
@@ -144,15 +147,26 @@ class Multiplier {
                       tile_rows * vector_lanes);
   }
 
-  /// Output channels [at, at + panel) of plane p over input channels [first, first + depth).
-  void multiply_panel(std::int64_t rows, int p, std::int64_t first, std::int64_t column, std::int64_t at,
-                      const float* a) const {
+  /// Asks for the share of plane p in `rows` rows of y from `row` on, output channels [at, at + panel): they
+  /// are written after the last plane.
+  void fetch_rows(std::int64_t row, std::int64_t rows, int p, std::int64_t at) const {
+    const std::int64_t floats = std::min<std::int64_t>(panel, product_.channels_out - at) * G;
+    const float* y = product_.y + (row + p) * product_.y_stride + at * G;
+    for (; p < rows; p += product_.products, y += product_.products * product_.y_stride)
+      for (std::int64_t i = 0; i < floats; i += line_floats) __builtin_prefetch(y + i, 1, 2);
+  }
+
+  /// Output channels [at, at + panel) of plane p over input channels [first, first + depth), for rows of y
+  /// from `start` on.
+  void multiply_panel(std::int64_t start, std::int64_t rows, int p, std::int64_t first, std::int64_t column,
+                      std::int64_t at, const float* a) const {
     const std::int64_t c_count = product_.channels_in, a_tile = round_up(c_count, vector_lanes) * tile_rows;
     const std::int64_t last = std::min(c_count, first + block_.depth),
                        columns = std::min<std::int64_t>(panel, product_.channels_out - at);
     const float* weights = product_.weights + (at * product_.products + p * panel) * c_count;
     const std::int64_t weights_size = round_up(product_.channels_out, panel) * product_.products * c_count;
     const bool far = weights_size > cache_floats;  // others stay in the cache, and asking costs time
+    const bool fetch = c_count >= long_products;
     const float* const weights_end = product_.weights + weights_size;
     const float* next_panel =
         weights + ((block_.columns > panel ? product_.products : 1) * c_count + first) * panel;
@@ -161,6 +175,7 @@ class Multiplier {
       const float* ahead = k + k_block < last ? weights + (k + k_block) * panel : next_panel;
       const std::int64_t fetched = count / vector_lanes * lines_ahead * line_floats;
       for (std::int64_t row = 0, tile = 0; row < rows; row += tile_rows, ++tile) {
+        if (fetch && k == 0) fetch_rows(start + row, std::min<std::int64_t>(tile_rows, rows - row), p, at);
         // Rows to come begin with the first panel; addresses beyond the last would cost a walk of page
         // tables.
         if (ahead + fetched > weights_end) ahead = product_.weights;

@@ -23,8 +23,7 @@ void check(const Tensor& qkv) {
 Tensor checked_companion(const Tensor& qkv, const Tensor& other, DType dtype, const Shape& shape) {
   require<ValueError>(other.defined(), "attention_backward: the forward kept nothing for it");
   require_same_device(qkv, other, "attention_backward");
-  require<DTypeError>(other.dtype() == dtype, "attention_backward: data types {} and {} differ", dtype,
-                      other.dtype());
+  require_dtype(other, dtype, "attention_backward");
   require_shape(other, shape, "attention_backward");
   return other.contiguous();
 }
@@ -39,9 +38,7 @@ Shape logarithm_shape(const Tensor& qkv) { return {qkv.size(0), qkv.size(3), qkv
 Tensor checked_bias(const Tensor& qkv, const Tensor& added, std::int64_t count) {
   if (!added.defined()) return {};
   require_same_device(qkv, added, "attention_forward");
-  const DType wide = wide_type(qkv.dtype());
-  require<DTypeError>(added.dtype() == wide, "attention_forward: data types {} and {} differ", wide,
-                      added.dtype());
+  require_dtype(added, wide_type(qkv.dtype()), "attention_forward");
   require_shape(added, {count, qkv.size(1), qkv.size(1)}, "attention_forward");
   return added.contiguous();
 }

@@ -10,6 +10,10 @@ void require_computable(const Tensor& x, std::string_view what) {
   throw DTypeError(fmt::format("{} takes {}f32 or f64, not {}", what, cuda ? "f16, bf16, " : "", dtype));
 }
 
+void require_dtype(const Tensor& x, DType dtype, std::string_view what) {
+  require<DTypeError>(x.dtype() == dtype, "{}: data types {} and {} differ", what, dtype, x.dtype());
+}
+
 DType wide_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace gyre::kernels

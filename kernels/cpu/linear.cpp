@@ -44,14 +44,13 @@ void LinearPacks::clear() {
 std::shared_ptr<const PackedGemm> LinearPacks::get(Slot& slot, const Tensor& w, bool transpose) {
   const std::lock_guard lock(mutex_);
   const float* data = w.data<float>();
-  if (slot.pack && slot.version == w.version() && slot.data == data && slot.shape == w.shape())
-    return slot.pack;
+  if (slot.pack && slot.source.is(w)) return slot.pack;
   const std::int64_t m = w.size(0), k = w.size(1);
   slot = {};  // its memory serves the new copy
-  const std::uint64_t version = w.version();
+  const Source source = Source::of(w);
   auto pack = std::make_shared<PackedGemm>(transpose ? PackedGemm::pack(1, k, m, data, 0, 1, k)
                                                      : PackedGemm::pack(1, m, k, data, 0, k, 1));
-  slot = {version, data, w.shape(), std::move(pack)};
+  slot = {source, std::move(pack)};
   ++builds_;
   return slot.pack;
 }

@@ -5,6 +5,7 @@
 
 #include "core/tensor.h"
 #include "kernels/cpu/gemm_f32.h"
+#include "kernels/typed_copy.h"
 
 namespace gyre::kernels::cpu {
 
@@ -20,9 +21,7 @@ class LinearPacks {
 
  private:
   struct Slot {
-    std::uint64_t version = 0;  // 0 is never drawn
-    const void* data = nullptr;
-    Shape shape;
+    Source source;
     std::shared_ptr<const PackedGemm> pack;
   };
   std::shared_ptr<const PackedGemm> get(Slot& slot, const Tensor& w, bool transpose);

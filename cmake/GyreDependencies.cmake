@@ -2,7 +2,7 @@
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-if(NOT GYRE_THREAD_POOL)
+if(GYRE_ONEDNN OR NOT GYRE_THREAD_POOL)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 find_package(fmt 9 REQUIRED)

@@ -109,7 +109,8 @@ bool few_rows(std::int64_t rows, std::int64_t channels_in, std::int64_t channels
   const std::int64_t weights = channels_in * channels_out;
   if (rows <= 16) return true;
   if (in_parallel() || num_threads() == 1) return rows < 48 && weights <= 512;
-  return (rows < 48 && (channels_out < 128 || weights <= 8192)) || (rows < 64 && weights <= 4096);
+  return (rows < 48 && (channels_out < 128 || weights <= 8192)) || (rows < 64 && weights <= 4096) ||
+         (rows < 96 && weights <= 512);
 }
 
 /// Sums for dW are kept apart by rows and by output channels.

@@ -246,7 +246,7 @@ void multiply_narrow_rows(const In& in, const Out& out, const FlashProduct& prod
   constexpr std::int64_t plane = narrow_rows * vector_lanes, next = 5 * plane;
   const std::int64_t c_count = product.channels_in, stride = c_count * In::order;
   const std::int64_t tile = round_up(c_count, vector_lanes) / vector_lanes * next;
-  const ScratchBuffer<float> scratch(2 * tile + vector_lanes);
+  const ThreadScratch<float> scratch(2 * tile + vector_lanes);
   float *a = scratch.data(), *other = a + tile, *bias = other + tile;
   load_bias<Out::order>(product, bias);
   const auto rows_at = [&](std::int64_t row) { return std::min<std::int64_t>(narrow_rows, last - row); };
@@ -269,7 +269,7 @@ void multiply_rows(const In& in, const Out& out, const FlashProduct& product, st
     if (is_narrow(product)) return multiply_narrow_rows(in, out, product, first, last);
   Multiplier<Out> multiplier(out, product);
   const std::int64_t plane = multiplier.rows() * round_up(product.channels_in, vector_lanes);
-  const ScratchBuffer<float> scratch(product.products * plane + multiplier.scratch_floats());
+  const ThreadScratch<float> scratch(product.products * plane + multiplier.scratch_floats());
   float* a = scratch.data();
   multiplier.use(a + product.products * plane);
   for (std::int64_t row = first; row < last; row += multiplier.rows()) {
@@ -336,7 +336,7 @@ void reduce_all(const In& in, const Out& out, const FlashReduction& r, const Fla
          : std::clamp<std::int64_t>(2 * cache_floats / (padded_c + padded_d), tile_rows, 160);
   const std::int64_t f_height = spaced(std::min(block, last - first)), g_height = dx ? tile_rows : f_height;
   const std::int64_t f_plane = padded_c * f_height, g_plane = padded_d * (dx ? block : g_height);
-  const ScratchBuffer<float> scratch(r.products * (f_plane + g_plane) +
+  const ThreadScratch<float> scratch(r.products * (f_plane + g_plane) +
                                      (dx ? multiplier->scratch_floats() : 0));
   float* f = scratch.data();
   float* g = f + r.products * f_plane;

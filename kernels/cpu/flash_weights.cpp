@@ -42,7 +42,7 @@ void pack_panel(const FlashWeights& s, const float* w, std::int64_t first, float
   const DenseTransform<G> form{s.products, s.weight};
   const F32 d;
   const std::int64_t tile = vector_lanes * vector_lanes;
-  const ScratchBuffer<float> scratch(s.products * tile);
+  const ThreadScratch<float> scratch(s.products * tile);
   float* planes = scratch.data();
   packed += first * s.products * s.channels_in;
   for (int half = 0; half < 2; ++half, first += vector_lanes, packed += vector_lanes) {
@@ -86,7 +86,7 @@ void unpack_all(const FlashWeights& s, const float* sums, std::int64_t parts, st
   const std::int64_t plane = padded_c * padded_d, blocks = padded_d / vector_lanes;
   const std::int64_t grain = 8192 / (vector_lanes * std::max<std::int64_t>(1, padded_c)) + 1;
   parallel_for(0, blocks, grain, [&](std::int64_t first, std::int64_t last) {
-    const ScratchBuffer<float> scratch(s.products * vector_lanes);
+    const ThreadScratch<float> scratch(s.products * vector_lanes);
     float* total = scratch.data();
     for (std::int64_t row = first * vector_lanes; row < std::min(last * vector_lanes, s.channels_out);
          ++row) {

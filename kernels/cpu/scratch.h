@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/memory.h"
 
@@ -21,6 +22,32 @@ class ScratchBuffer {
  private:
   std::size_t bytes_;
   T* data_;
+};
+
+/// The block that the calling thread keeps for its next call; nullptr for more than a megabyte, or while it
+/// is taken.
+void* take_kept_scratch(std::size_t bytes);
+void give_kept_scratch() noexcept;
+
+/// A ScratchBuffer of a task, on the stack of its thread: blocks of the pool wander from thread to thread,
+/// and their lines from cache to cache.
+template <class T>
+class ThreadScratch {
+ public:
+  explicit ThreadScratch(std::int64_t count)
+      : kept_(static_cast<T*>(take_kept_scratch(static_cast<std::size_t>(count) * sizeof(T)))) {
+    if (!kept_) pooled_.emplace(count);
+  }
+  ~ThreadScratch() {
+    if (kept_) give_kept_scratch();
+  }
+  ThreadScratch(const ThreadScratch&) = delete;
+  ThreadScratch& operator=(const ThreadScratch&) = delete;
+  T* data() const { return kept_ ? kept_ : pooled_->data(); }
+
+ private:
+  T* kept_;
+  std::optional<ScratchBuffer<T>> pooled_;
 };
 
 inline std::int64_t round_up(std::int64_t value, std::int64_t unit) {

@@ -222,9 +222,10 @@ TEST_F(Trainer, MemoryStaysFlat) {
     }
   });
   run_training(config, asked);
-  resident.push_back(resident_mb());
+  const double after = resident_mb();
   done = true;
   watcher.join();
+  resident.push_back(after);
   ASSERT_GE(resident.size(), 3u);
   EXPECT_LT(resident.back(), resident[std::min<std::size_t>(1, resident.size() - 2)] + 5);
 }

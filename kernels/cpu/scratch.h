@@ -29,8 +29,8 @@ class ScratchBuffer {
 void* take_kept_scratch(std::size_t bytes);
 void give_kept_scratch() noexcept;
 
-/// A ScratchBuffer of a task, on the stack of its thread: blocks of the pool wander from thread to thread,
-/// and their lines from cache to cache.
+/// A ScratchBuffer of one task, destroyed by the thread that made it: blocks of the pool wander from thread
+/// to thread, and their lines from cache to cache.
 template <class T>
 class ThreadScratch {
  public:

@@ -37,6 +37,7 @@ TEST(ThreadScratch, SeveralAtOnceAreApart) {
 TEST(ThreadScratch, GrowsAndMayBeEmpty) {
   for (std::int64_t count : {1, 100, 10'000, 200'000, 262'144, 262'145, 0}) {
     const ThreadScratch<float> scratch(count);
+    ASSERT_EQ(scratch.data() == nullptr, count == 0) << count;
     std::fill_n(scratch.data(), count, 1.0f);
   }
 }

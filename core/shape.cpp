@@ -41,12 +41,8 @@ void Shape::push_back(std::int64_t extent) {
   extents_[static_cast<std::size_t>(rank_++)] = extent;
 }
 
-int Shape::wrap(int dim) const {
-  const int index = dim < 0 ? dim + rank_ : dim;
-  if (index < 0 || index >= rank_) [[unlikely]] {
-    throw ShapeError(fmt::format("dimension {} is out of range for {}", dim, str()));
-  }
-  return index;
+void Shape::throw_out_of_range(int dim) const {
+  throw ShapeError(fmt::format("dimension {} is out of range for {}", dim, str()));
 }
 
 Shape Shape::dense_strides() const {
@@ -62,10 +58,6 @@ Shape Shape::dense_strides() const {
 }
 
 std::string Shape::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
-
-bool Shape::operator==(const Shape& other) const {
-  return std::equal(begin(), end(), other.begin(), other.end());
-}
 
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());

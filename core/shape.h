@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -32,14 +33,21 @@ class Shape {
   const std::int64_t* end() const { return extents_.data() + rank_; }
   void push_back(std::int64_t extent);
   /// `dim` as a non-negative index; throws ShapeError if out of range.
-  int wrap(int dim) const;
+  int wrap(int dim) const {
+    const int index = dim < 0 ? dim + rank_ : dim;
+    if (index < 0 || index >= rank_) [[unlikely]]
+      throw_out_of_range(dim);
+    return index;
+  }
   /// Row-major strides of a dense tensor of this shape.
   Shape dense_strides() const;
   /// "[2, 3, 4]".
   std::string str() const;
-  bool operator==(const Shape& other) const;
+  bool operator==(const Shape& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
+  [[noreturn]] void throw_out_of_range(int dim) const;
+
   std::array<std::int64_t, max_rank> extents_{};
   int rank_ = 0;
 };

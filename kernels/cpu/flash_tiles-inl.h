@@ -159,7 +159,7 @@ void with_transforms(int order, int products, const float* first, const float* s
 template <int G>
 HWY_INLINE void load_channels(const float* x, std::int64_t count, V* v) {
   const F32 d;
-  if (count >= vector_lanes)
+  if (count >= vector_lanes) [[likely]]
     load_shuffled<G>(d, x, v);
   else
     load_some_elements<G>(d, x, count, v);
@@ -168,7 +168,7 @@ HWY_INLINE void load_channels(const float* x, std::int64_t count, V* v) {
 template <int G>
 HWY_INLINE void store_channels(const V* v, std::int64_t count, float* y) {
   const F32 d;
-  if (count >= vector_lanes)
+  if (count >= vector_lanes) [[likely]]
     store_shuffled<G>(d, v, y);
   else
     store_some_elements<G>(d, v, count, y);
@@ -176,17 +176,8 @@ HWY_INLINE void store_channels(const V* v, std::int64_t count, float* y) {
 
 /// Which channel stands in each lane of a vector that holds `count` of them.
 template <int G>
-std::array<int, vector_lanes> channel_of_lane(std::int64_t count) {
-  std::array<int, vector_lanes> channels;
-  for (int i = 0; i < vector_lanes; ++i) channels[static_cast<std::size_t>(i)] = i;
-  if (count < vector_lanes) return channels;
-  HWY_ALIGN float ramp[G * vector_lanes], lane[vector_lanes];
-  for (int i = 0; i < G * vector_lanes; ++i) ramp[i] = static_cast<float>(i / G);
-  V v[G];
-  load_channels<G>(ramp, vector_lanes, v);
-  hn::Store(v[0], F32(), lane);
-  for (int i = 0; i < vector_lanes; ++i) channels[static_cast<std::size_t>(i)] = static_cast<int>(lane[i]);
-  return channels;
+std::array<std::int32_t, vector_lanes> channel_of_lane(std::int64_t count) {
+  return count < vector_lanes ? shuffled_channels<1, vector_lanes>() : shuffled_channels<G, vector_lanes>();
 }
 
 /// Planes of `rows` ≤ height rows of x, `stride` floats apart, as [height][lanes] for every vector of

@@ -109,18 +109,18 @@ HWY_AFTER_NAMESPACE();
 namespace gyre::kernels::cpu {
 namespace {
 
-#define GYRE_EXPORT(SUFFIX)    \
-  HWY_EXPORT(repeat_##SUFFIX); \
+#define GYRE_EXPORT_ORDER(SUFFIX) \
+  HWY_EXPORT(repeat_##SUFFIX);    \
   HWY_EXPORT(sum_##SUFFIX);
-GYRE_EXPORT(1_f32)
-GYRE_EXPORT(2_f32)
-GYRE_EXPORT(4_f32)
-GYRE_EXPORT(8_f32)
-GYRE_EXPORT(1_f64)
-GYRE_EXPORT(2_f64)
-GYRE_EXPORT(4_f64)
-GYRE_EXPORT(8_f64)
-#undef GYRE_EXPORT
+GYRE_EXPORT_ORDER(1_f32)
+GYRE_EXPORT_ORDER(2_f32)
+GYRE_EXPORT_ORDER(4_f32)
+GYRE_EXPORT_ORDER(8_f32)
+GYRE_EXPORT_ORDER(1_f64)
+GYRE_EXPORT_ORDER(2_f64)
+GYRE_EXPORT_ORDER(4_f64)
+GYRE_EXPORT_ORDER(8_f64)
+#undef GYRE_EXPORT_ORDER
 
 /// Rows per task such that a task moves at least 64 kB.
 std::int64_t row_grain(std::int64_t channels, int order) {

@@ -1,0 +1,121 @@
+#include "kernels/cpu/flash_kernels.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "core/group.h"
+#include "core/tensor.h"
+
+namespace gyre::kernels::cpu {
+namespace {
+
+constexpr float poison = std::numeric_limits<float>::quiet_NaN();
+constexpr float canary = 12345;
+
+/// `count` poisoned floats that end where memory ends, with canaries before them.
+class GuardedFloats {
+ public:
+  explicit GuardedFloats(std::int64_t count) : count_(static_cast<std::size_t>(count)) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t bytes = (count_ * sizeof(float) / page + 2) * page;
+    size_ = bytes + page;
+    base_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base_ == MAP_FAILED) throw std::bad_alloc();
+    auto* end = static_cast<char*>(base_) + bytes;
+    if (mprotect(end, page, PROT_NONE) != 0) throw std::bad_alloc();
+    data_ = reinterpret_cast<float*>(end) - count_;
+    std::fill(static_cast<float*>(base_), data_, canary);
+    std::fill_n(data_, count_, poison);
+  }
+  ~GuardedFloats() { munmap(base_, size_); }
+  GuardedFloats(const GuardedFloats&) = delete;
+  GuardedFloats& operator=(const GuardedFloats&) = delete;
+
+  float* data() const { return data_; }
+  void fill() const {
+    for (std::size_t i = 0; i < count_; ++i) data_[i] = std::sin(static_cast<float>(i));
+  }
+  bool written() const {
+    return std::none_of(data_, data_ + count_, [](float v) { return std::isnan(v); });
+  }
+  bool canaries_live() const {
+    return std::all_of(static_cast<const float*>(base_), static_cast<const float*>(data_),
+                       [](float v) { return v == canary; });
+  }
+
+ private:
+  std::size_t count_, size_;
+  void* base_;
+  float* data_;
+};
+
+std::vector<float> floats_of(const Matrix& matrix) { return {matrix.values.begin(), matrix.values.end()}; }
+
+class FlashKernels : public testing::TestWithParam<const char*> {};
+
+/// Vectors that channels do not fill: nothing outside x, W, dy, y and dW is read or written.
+TEST_P(FlashKernels, StayInsideTheirMemory) {
+  const Group& group = Group::get(GetParam());
+  const int order = group.order();
+  const std::int64_t lanes = flash_lanes();
+  for (const BilinearForm* form : {&group.fewest_form(), &group.plain_form()}) {
+    const int products = form->products();
+    const std::vector<float> input = floats_of(form->input), weight = floats_of(form->weight),
+                             output = floats_of(form->output.transposed());
+    for (const std::int64_t c : {std::int64_t{1}, lanes - 1, lanes, lanes + 1, 2 * lanes + 3})
+      for (const std::int64_t d : {std::int64_t{1}, std::int64_t{3}, lanes, 2 * lanes - 1, 2 * lanes + 5})
+        for (const std::int64_t rows : {1, 5, 14}) {
+          if (c < 1) continue;
+          SCOPED_TRACE(fmt::format("{} rows, {} to {} channels, {} products", rows, c, d, products));
+          const GuardedFloats x(rows * c * order), w(d * c * order), dy(rows * d * order), b(d);
+          for (const GuardedFloats* from : {&x, &w, &dy, &b}) from->fill();
+          const FlashWeights weights{order, products, weight.data(), c, d};
+          Tensor packed = Tensor::empty({packed_flash_size(products, c, d)});
+          float* const planes = packed.mutable_data<float>();
+          pack_flash_weights(weights, w.data(), false, planes);
+
+          for (const bool gelu : {false, true}) {
+            const GuardedFloats y(rows * d * order), sum(rows * d * order);
+            FlashProduct product;
+            product.order = order;
+            product.products = products;
+            product.split = input.data();
+            product.merge = output.data();
+            product.channels_in = c;
+            product.channels_out = d;
+            product.weights = planes;
+            product.bias = b.data();
+            product.x = x.data();
+            product.y = y.data();
+            product.gelu = gelu;
+            product.sum = gelu ? sum.data() : nullptr;
+            product.y_stride = d * order;
+            flash_multiply(product, 0, rows);
+            EXPECT_TRUE(y.written() && (!gelu || sum.written()));
+            EXPECT_TRUE(y.canaries_live() && sum.canaries_live());
+          }
+
+          Tensor sums = Tensor::zeros({flash_sums_size(products, c, d)});
+          float* const sum = sums.mutable_data<float>();
+          flash_reduce(
+              {order, products, input.data(), output.data(), 0, c, d, x.data(), dy.data(), d * order},
+              nullptr, 0, rows, sum);
+          const GuardedFloats dw(d * c * order), db(d);
+          unpack_flash_sums(weights, sum, 1, 0, dw.data(), db.data());
+          EXPECT_TRUE(dw.written() && db.written());
+          EXPECT_TRUE(dw.canaries_live() && db.canaries_live());
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FlashKernels, testing::Values("c1", "c2", "mirror", "c4", "c8", "d4"));
+
+}  // namespace
+}  // namespace gyre::kernels::cpu

@@ -79,6 +79,13 @@ class Dense {
   std::optional<Tensor> copy_;
 };
 
+/// Whether y is activated in a pass of its own: lanes without a channel would pass through the activation
+/// too, and products of one vector are faster without it.
+bool activates_apart(std::int64_t channels_out) {
+  const std::int64_t lanes = cpu::flash_lanes(), left = channels_out % lanes;
+  return channels_out <= lanes || (left > 0 && 2 * (lanes - left) >= channels_out);
+}
+
 void forward_cpu(const EqForward& call, Tensor& y) {
   const BilinearForm& form = call.form;
   const EqShape shape{call.group,     EqDirection::forward, call.x.size(0),
@@ -91,9 +98,11 @@ void forward_cpu(const EqForward& call, Tensor& y) {
       cpu::packed_eq_linear_forward(form, call.x, call.w, call.b, call.cache, y);
       break;
     case EqImplementation::fused:
-      cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, call.activation,
-                                   call.pre_activation, y);
-      return;
+      if (call.activation == Activation::none || !activates_apart(call.w.size(0)))
+        return cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, call.activation,
+                                            call.pre_activation, y);
+      cpu::flash_eq_linear_forward(form, call.x, call.w, call.b, call.cache, Activation::none, nullptr, y);
+      break;
   }
   if (call.pre_activation) *call.pre_activation = y;
   if (call.activation == Activation::gelu) y = unary(UnaryOp::gelu, y);

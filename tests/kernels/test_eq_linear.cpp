@@ -111,8 +111,9 @@ void check(const Oracle& oracle, const Tensor& y, const LinearGrads& expected, c
 }
 
 /// Rows, channels in, channels out: ragged against every tile size.
-constexpr std::int64_t sizes[][3] = {{1, 1, 1},   {2, 3, 5},   {7, 16, 16},  {13, 4, 33},  {24, 17, 15},
-                                     {37, 32, 1}, {5, 65, 31}, {3, 300, 20}, {70, 20, 70}, {129, 8, 48}};
+constexpr std::int64_t sizes[][3] = {{1, 1, 1},    {2, 3, 5},    {7, 16, 16}, {13, 4, 33},
+                                     {24, 17, 15}, {37, 32, 1},  {5, 65, 31}, {3, 300, 20},
+                                     {70, 20, 70}, {129, 8, 48}, {200, 9, 23}};
 
 constexpr EqBackend every_backend[] = {EqBackend::fused, EqBackend::packed, EqBackend::naive};
 
@@ -176,26 +177,30 @@ TEST_P(EqLinearGroups, ExpandedMatrixAndFoldAreAdjoint) {
   EXPECT_NEAR(left, right, 1e-11 * std::abs(left) + 1e-12);
 }
 
-/// Against x·Φ(x) of the definition, with and without the values before it.
+/// Against x·Φ(x) of the definition, with and without the values before it, for output channels that fill
+/// hardly a vector, and most of several.
 TEST_P(EqLinearGroups, GeluFollowsTheBias) {
   const Group& group = Group::get(GetParam());
-  const Oracle oracle = random_case(group, 13, 5, 19, true, 7);
-  const Tensor h = oracle.y();
-  std::vector<double> expected = h.to_vector();
-  for (double& v : expected) v *= 0.5 * std::erfc(-v / std::sqrt(2.0));
-  const Tensor y = Tensor::from(expected, h.shape());
-  for (const EqBackend backend : every_backend) {
-    for (const DType dtype : {DType::f32, DType::f64}) {
-      const double bound = dtype == DType::f32 ? 3e-6 : 1e-12;
-      const Tensor x = as(oracle.x, dtype), w = as(oracle.w, dtype), b = as(oracle.b, dtype);
-      Tensor before;
-      poison(2 * y.numel());
-      const Tensor with = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu, &before);
-      poison(2 * y.numel());
-      const Tensor without = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu);
-      EXPECT_LE(rel_l2(with, y), bound) << name_of(backend);
-      EXPECT_LE(rel_l2(before, h), bound) << name_of(backend);
-      EXPECT_EQ(without.to_vector(), with.to_vector()) << name_of(backend);
+  for (const std::int64_t channels : {5, 19, 60}) {
+    SCOPED_TRACE(channels);
+    const Oracle oracle = random_case(group, 13, 5, channels, true, 7);
+    const Tensor h = oracle.y();
+    std::vector<double> expected = h.to_vector();
+    for (double& v : expected) v *= 0.5 * std::erfc(-v / std::sqrt(2.0));
+    const Tensor y = Tensor::from(expected, h.shape());
+    for (const EqBackend backend : every_backend) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        const double bound = dtype == DType::f32 ? 3e-6 : 1e-12;
+        const Tensor x = as(oracle.x, dtype), w = as(oracle.w, dtype), b = as(oracle.b, dtype);
+        Tensor before;
+        poison(2 * y.numel());
+        const Tensor with = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu, &before);
+        poison(2 * y.numel());
+        const Tensor without = eq_linear_forward(group, x, w, b, {backend}, nullptr, Activation::gelu);
+        EXPECT_LE(rel_l2(with, y), bound) << name_of(backend);
+        EXPECT_LE(rel_l2(before, h), bound) << name_of(backend);
+        EXPECT_EQ(without.to_vector(), with.to_vector()) << name_of(backend);
+      }
     }
   }
 }

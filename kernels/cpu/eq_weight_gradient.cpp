@@ -257,7 +257,7 @@ HWY_EXPORT(weight_gradient_2);
 HWY_EXPORT(weight_gradient_4);
 HWY_EXPORT(weight_gradient_8);
 
-constexpr std::int64_t task_products = 1 << 18;  // a few microseconds: less is not worth a second thread
+constexpr std::int64_t task_products = 1 << 17;  // a few microseconds: less is not worth a second thread
 constexpr std::int64_t block_channels = 12;      // down a task: whole tiles
 constexpr std::int64_t few_columns = 16;         // floats of a vector of the widest instruction set
 

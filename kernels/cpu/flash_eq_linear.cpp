@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_weight_gradient.h"
+#include "kernels/cpu/flash_costs.h"
 #include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/eq_planes.h"
@@ -103,34 +104,6 @@ void multiply(const FlashProduct& product, std::int64_t rows) {
   });
 }
 
-/// Whether the sums of all planes cost more to keep and to map back than the products of so few rows save,
-/// the more so where rows are too few to be divided between threads (Grid).
-bool few_rows(std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
-  const std::int64_t weights = channels_in * channels_out;
-  if (rows <= 16) return true;
-  if (in_parallel() || num_threads() == 1) return rows < 48 && weights <= 512;
-  return (rows < 48 && (channels_out < 128 || weights <= 8192)) || (rows < 64 && weights <= 4096) ||
-         (rows < 96 && weights <= 512);
-}
-
-/// Sums for dW are kept apart by rows and by output channels.
-struct Grid {
-  int row_parts = 1, column_parts = 1;
-
-  Grid(std::int64_t rows, std::int64_t channels_out, std::int64_t sums) {
-    const int threads = in_parallel() ? 1 : num_threads();
-    // Large sums are divided instead of repeated: the third-level cache is shared. So are those of few rows.
-    constexpr std::int64_t cached = 2097152, large = 32768, least_columns = 64, least_rows = 32;
-    const auto divide = [&] {
-      const std::int64_t part = sums / column_parts;
-      return part > cached || (part > large && rows < threads / column_parts * least_rows);
-    };
-    while (divide() && threads % (2 * column_parts) == 0 && channels_out >= 2 * column_parts * least_columns)
-      column_parts *= 2;
-    row_parts = static_cast<int>(std::clamp<std::int64_t>(rows / least_rows, 1, threads / column_parts));
-  }
-};
-
 }  // namespace
 
 void flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -185,17 +158,18 @@ LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& for
     dx.y = grads.x.mutable_data<float>();
   }
   const std::int64_t whole = flash_sums_size(products, c, d);
-  const Grid grid(n, d, whole);
+  const FlashShape shape{order, products, n, c, d, in_parallel() ? 1 : num_threads()};
+  const FlashGrid grid(shape);
   // One pass over dy serves both gradients while the sums stay in the cache.
   const bool together = need_x && need_w && grid.column_parts == 1 && whole <= 131072;
-  const bool direct = need_w && few_rows(n, c, d);
+  const bool direct = need_w && dense_sums_win(shape);
   if (need_x && (!together || direct)) multiply(dx, n);
   if (direct) grads.w = eq_weight_gradient(group, x, grad);
   if (direct || (!need_w && !need_b)) return grads;
 
   const std::int64_t columns = round_up((d + grid.column_parts - 1) / grid.column_parts, whole_panels);
   const std::int64_t part = flash_sums_size(products, c, std::min(columns, d));
-  const int parts = grid.row_parts * grid.column_parts;
+  const int parts = grid.parts();
   Tensor sums = Tensor::empty({parts * part});
   float* to = sums.mutable_data<float>();
   FlashReduction reduction{order, products, floats.input.data(), floats.output.data(), floats.sum_plane(),

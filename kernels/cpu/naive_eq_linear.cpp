@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "core/parallel.h"
 #include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/group_permute.h"
@@ -11,15 +10,17 @@ namespace {
 
 /// Whether the dense gradient is better folded in the registers. For many rows the library blocks the product
 /// better, and folding its result costs little beside it; but for hardly any channels.
-bool folds_in_registers(std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
-  const auto [few, many] = std::minmax(channels_in, channels_out);
-  return rows <= 256 || (few <= 2 && rows * many <= 524288);
+bool folds_in_registers(int order, std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
+  constexpr std::int64_t cached = 1 << 20;
+  const std::int64_t most = in_parallel() || num_threads() == 1 ? 1 << 20 : 1 << 17;
+  return rows <= 256 ||
+         (rows * channels_in * channels_out <= most && rows * (channels_in + channels_out) * order <= cached);
 }
 
 Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad) {
   const int order = group.order();
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0), row = c * order;
-  if (w.dtype() == DType::f32 && order > 1 && folds_in_registers(n, c, d))
+  if (w.dtype() == DType::f32 && order > 1 && folds_in_registers(order, n, c, d))
     return eq_weight_gradient(group, x, grad);
   Tensor dense = Tensor::empty({d * order, row}, w.dtype());
   if (dense.numel() > 0) linear_grad_w(x, grad, dense);

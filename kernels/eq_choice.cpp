@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cpu/flash_costs.h"
 #include "kernels/cpu/flash_kernels.h"
-#include "kernels/cpu/scratch.h"
 
 namespace gyre::kernels {
 namespace {
@@ -32,17 +32,8 @@ std::uint64_t key_of(const EqShape& shape) {
   return key;
 }
 
-// The rules below are fitted to medians over a grid of shapes on two threads of a Zen 5 with AVX-512.
-
-std::int64_t lanes() {
-  static const int lanes = std::max(8, cpu::flash_lanes());
-  return lanes;
-}
-std::int64_t vectors_of(std::int64_t channels) { return cpu::round_up(channels, lanes()); }
-/// A tile holds two vectors of output channels.
-std::int64_t panels_of(std::int64_t channels) {
-  return channels <= 2 * lanes() ? 2 * lanes() : vectors_of(channels);
-}
+// The rules below are fitted to medians over a grid of shapes on one and two threads of a Zen 5, with AVX-512
+// and with AVX2.
 
 /// Where every weight is read for few rows, the library's products win by their blocking.
 bool packed_wins(const EqShape& shape) {
@@ -53,37 +44,58 @@ bool packed_wins(const EqShape& shape) {
   return n >= 16 && n < 256 && c * d >= 131072;
 }
 
-// Flash wins where the products that it saves pay for its transforms and for the channels that only fill its
-// vectors. In multiply-adds:
-//   saved = rows · (dense products - share · flash products - cost · channels transformed) > bound
-// and since a call with hardly any products costs less than a dense one, the bound is negative; short vectors
-// do fewer products in that time, and fill themselves with fewer useless channels.
+/// Flash wins where the products that it saves pay for its transforms and for the channels that only fill its
+/// vectors. In dense multiply-adds, with C and D filled up to whole vectors except in the dense products:
+///   saved = rows · (dense products - T · (in · C + out · D) - row) - max(rows, least) · share · flash
+///   products
+/// must exceed a bound, which is negative: a call with hardly any products costs less than a dense one.
 struct Costs {
-  double share, cost, bound;
-
-  double least_saved() const { return lanes() < 16 ? bound / 4 : bound; }
+  double share, in, out, row, least, bound;
 };
 
-bool flash_wins_forward(const EqShape& shape) {
-  const int order = shape.group.order(), products = shape.group.fewest_form().products();
-  const Costs costs = order == 8 ? Costs{0.8, 240, -30000} : Costs{0.5, 28.0 * order, -60000};
-  const auto n = static_cast<double>(shape.rows), c = static_cast<double>(shape.channels_in),
-             d = static_cast<double>(panels_of(shape.channels_out));
-  const double dense = order * order * c * static_cast<double>(shape.channels_out), flash = products * c * d,
-               transformed = d + (order == 8 ? c / 6 : 0);
-  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.least_saved();
+Costs costs_of(int order, int lanes) {
+  // Short vectors do fewer products in the time of a call, and transforms cost less beside them.
+  if (lanes < 16) return {0.75, 3, 5, 100, 3, -25000};
+  if (order <= 2) return {0.75, 6.5, 6, 150, 1.5, -75000};
+  if (order == 4) return {0.82, 4, 9.2, 0, 3, -67000};
+  return {1.2, 12, 18, 280, 2.5, -47000};
 }
 
-bool flash_wins_backward(const EqShape& shape) {
-  const int order = shape.group.order(), products = shape.group.fewest_form().products();
-  const Costs costs = order == 8 ? Costs{1.1, 240, -12000} : Costs{0.7, 33.0 * order, -40000};
-  const auto n = static_cast<double>(shape.rows), c = static_cast<double>(vectors_of(shape.channels_in)),
-             d = static_cast<double>(shape.channels_out);
-  const auto d_vectors = static_cast<double>(vectors_of(shape.channels_out));
-  const double dense = 2.0 * order * order * static_cast<double>(shape.channels_in) * d,
-               flash = products * (static_cast<double>(panels_of(shape.channels_in)) * d + c * d_vectors),
-               transformed = c + (order == 8 ? d_vectors : 0);
-  return n * (dense - costs.share * flash - costs.cost * transformed) > costs.least_saved();
+/// What one product of all rows saves, from `in` channels to `out`, beyond the bound.
+double saved_by_product(const EqShape& shape, std::int64_t in, std::int64_t out) {
+  static const std::int64_t lanes = std::max(8, cpu::flash_lanes());
+  const int order = shape.group.order();
+  const Costs costs = costs_of(order, static_cast<int>(lanes));
+  const auto whole = [](std::int64_t channels) {
+    return static_cast<double>((channels + lanes - 1) & -lanes);  // small layers would feel a division
+  };
+  // Rows of more channels than are summed in one go are read from memory, plane by plane.
+  constexpr std::int64_t cached = 65536, in_one_go = 256;
+  const double far = in > in_one_go && shape.rows * in * order > cached ? 18 : 0;
+  const double dense = order * order * static_cast<double>(in) * static_cast<double>(out),
+               flash = shape.group.fewest_form().products() * static_cast<double>(in) * whole(out),
+               transforms = order * ((costs.in + far) * whole(in) + costs.out * whole(out));
+  const auto rows = static_cast<double>(shape.rows);
+  return rows * (dense - transforms - costs.row) - std::max(rows, costs.least) * costs.share * flash -
+         costs.bound;
+}
+
+/// What flash saves for dW of the dense products of naive.
+double saved_by_sums(const EqShape& shape) {
+  const cpu::FlashShape flash{shape.group.order(), shape.group.fewest_form().products(),
+                              shape.rows,          shape.channels_in,
+                              shape.channels_out,  shape.threads};
+  constexpr std::int64_t cached = 1 << 20;
+  const double dense = cpu::dense_sums_cost(flash);
+  // Beyond the caches the library's blocks win.
+  const bool far = shape.rows * (shape.channels_in + shape.channels_out) * flash.order > cached;
+  return (far ? dense / 2 : dense) - std::min(dense, cpu::flash_sums_cost(flash));
+}
+
+bool flash_wins(const EqShape& shape) {
+  if (shape.direction == EqDirection::forward)
+    return saved_by_product(shape, shape.channels_in, shape.channels_out) > 0;
+  return saved_by_product(shape, shape.channels_out, shape.channels_in) + saved_by_sums(shape) > 0;
 }
 
 }  // namespace
@@ -116,8 +128,7 @@ EqImplementation eq_choice(const EqShape& shape, bool flash_only) {
 }
 
 EqImplementation fixed_eq_choice(const EqShape& shape, bool flash_only) {
-  const auto wins = shape.direction == EqDirection::forward ? flash_wins_forward : flash_wins_backward;
-  if (!flash_only && (shape.group.order() == 1 || !wins(shape))) return EqImplementation::naive;
+  if (!flash_only && (shape.group.order() == 1 || !flash_wins(shape))) return EqImplementation::naive;
   return packed_wins(shape) ? EqImplementation::packed : EqImplementation::fused;
 }
 

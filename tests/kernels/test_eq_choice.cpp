@@ -36,6 +36,13 @@ TEST_F(EqChoice, TheRuleTakesDenseWhereFlashCannotWin) {
   }
 }
 
+/// Calls of a microsecond, whose transforms cost less than the overhead of the library.
+TEST_F(EqChoice, TheRuleTakesFlashForTinyCalls) {
+  for (const EqDirection direction : {EqDirection::forward, EqDirection::backward})
+    for (const std::int64_t rows : {1, 12, 28})
+      EXPECT_NE(fixed_eq_choice(shape(rows, 4, 6, 1, direction), false), EqImplementation::naive) << rows;
+}
+
 TEST_F(EqChoice, CellsReachFromHalfToTwiceAPowerOfFour) {
   EqTable table("a", 1);
   table.set(shape(16, 64, 4), {EqImplementation::packed, EqImplementation::packed});

@@ -45,9 +45,8 @@ bool packed_wins(const EqShape& shape) {
 }
 
 /// Flash wins where the products that it saves pay for its transforms and for the channels that only fill its
-/// vectors. In dense multiply-adds, with C and D filled up to whole vectors except in the dense products:
-///   saved = rows · (dense products - T · (in · C + out · D) - row) - max(rows, least) · share · flash
-///   products
+/// vectors. In dense multiply-adds, where ⌈C⌉ and ⌈D⌉ fill whole vectors,
+///   saved = rows · (T² C D - T (in ⌈C⌉ + out ⌈D⌉) - row) - max(rows, least) · share · P C ⌈D⌉
 /// must exceed a bound, which is negative: a call with hardly any products costs less than a dense one.
 struct Costs {
   double share, in, out, row, least, bound;

@@ -80,7 +80,7 @@ class Dense {
 };
 
 /// Whether y is activated in a pass of its own: lanes without a channel would pass through the activation
-/// too, and products of one vector are faster without it.
+/// too. One full vector is as fast either way, and faster so for quarter turns: their planes stay in registers.
 bool activates_apart(std::int64_t channels_out) {
   const std::int64_t lanes = cpu::flash_lanes(), left = channels_out % lanes;
   return channels_out <= lanes || (left > 0 && 2 * (lanes - left) >= channels_out);

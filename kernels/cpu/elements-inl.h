@@ -135,7 +135,7 @@ HWY_INLINE void join_elements(D d, const V* v, V* memory) {
 
 /// Whether whole vectors of f32 come in an order of their own.
 template <int G>
-constexpr bool has_shuffles = HWY_TARGET != HWY_SCALAR&& G > 1;
+constexpr bool has_shuffles = (HWY_TARGET != HWY_SCALAR) && (G > 1);
 
 /// The channel in each lane after load_shuffled.
 template <int G, int Lanes>
@@ -187,8 +187,8 @@ HWY_INLINE void store_shuffled(D d, const hn::Vec<D>* v, float* y) {
 /// Whether a part of a vector is read and written by masks, and its channels are sorted in the registers:
 /// elsewhere they pass through memory.
 template <int G, class T>
-constexpr bool sorts_in_registers =
-    (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3) && has_shuffles<G>&& std::is_same_v<T, float>;
+constexpr bool sorts_in_registers = (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3) && has_shuffles<G> &&
+                                    (std::is_same_v<T, float>);
 
 /// load_elements of the first `count` channels, zeros after them.
 template <int G, class D, class T = hn::TFromD<D>>

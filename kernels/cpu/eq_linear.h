@@ -22,7 +22,7 @@ LinearGrads packed_eq_linear_backward(const BilinearForm& form, const Tensor& x,
 /// as in eq_linear.h.
 void flash_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                              EqPlanes& cache, Activation activation, Tensor* pre_activation, Tensor& y);
-/// For few rows dW is computed directly (eq_weight_gradient.h), and db left undefined.
+/// Where that costs less (flash_costs.h), dW is computed by eq_weight_gradient.h, and db left undefined.
 LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& form, const Tensor& x,
                                      const Tensor& w, const Tensor& grad, bool need_x, bool need_w,
                                      bool need_b, EqPlanes& cache);

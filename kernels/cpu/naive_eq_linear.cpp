@@ -9,7 +9,8 @@ namespace gyre::kernels::cpu {
 namespace {
 
 /// Whether the dense gradient is better folded in the registers. For many rows the library blocks the product
-/// better, and folding its result costs little beside it; but for hardly any channels.
+/// better, and folding its result costs little beside it, unless products are few and their rows stay in the
+/// caches.
 bool folds_in_registers(int order, std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
   constexpr std::int64_t cached = 1 << 20;
   const std::int64_t most = in_parallel() || num_threads() == 1 ? 1 << 20 : 1 << 17;

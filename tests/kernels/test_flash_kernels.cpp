@@ -59,6 +59,24 @@ class GuardedFloats {
 
 std::vector<float> floats_of(const Matrix& matrix) { return {matrix.values.begin(), matrix.values.end()}; }
 
+/// y = product of x [rows, c, T] with d outputs, from planes `weights`.
+FlashProduct product_of(int order, int products, const std::vector<float>& split,
+                        const std::vector<float>& merge, std::int64_t c, std::int64_t d,
+                        const GuardedFloats& weights, const GuardedFloats& x, const GuardedFloats& y) {
+  FlashProduct product;
+  product.order = order;
+  product.products = products;
+  product.split = split.data();
+  product.merge = merge.data();
+  product.channels_in = c;
+  product.channels_out = d;
+  product.weights = weights.data();
+  product.x = x.data();
+  product.y = y.data();
+  product.y_stride = d * order;
+  return product;
+}
+
 class FlashKernels : public testing::TestWithParam<const char*> {};
 
 /// Vectors that channels do not fill: nothing outside x, W, dy, y and dW is read or written.
@@ -85,20 +103,10 @@ TEST_P(FlashKernels, StayInsideTheirMemory) {
 
           for (const bool gelu : {false, true}) {
             const GuardedFloats y(rows * d * order), sum(rows * d * order);
-            FlashProduct product;
-            product.order = order;
-            product.products = products;
-            product.split = input.data();
-            product.merge = output.data();
-            product.channels_in = c;
-            product.channels_out = d;
-            product.weights = planes.data();
+            FlashProduct product = product_of(order, products, input, output, c, d, planes, x, y);
             product.bias = b.data();
-            product.x = x.data();
-            product.y = y.data();
             product.gelu = gelu;
             product.sum = gelu ? sum.data() : nullptr;
-            product.y_stride = d * order;
             flash_multiply(product, 0, rows);
             EXPECT_TRUE(y.alone_written());
             EXPECT_EQ(sum.alone_written(), gelu);
@@ -108,17 +116,7 @@ TEST_P(FlashKernels, StayInsideTheirMemory) {
           const std::int64_t part = flash_sums_size(products, c, d);
           const GuardedFloats sums(2 * part), dx(rows * c * order), dw(d * c * order), db(d);
           sums.clear();
-          FlashProduct back;
-          back.order = order;
-          back.products = products;
-          back.split = output.data();
-          back.merge = input.data();
-          back.channels_in = d;
-          back.channels_out = c;
-          back.weights = turned.data();
-          back.x = dy.data();
-          back.y = dx.data();
-          back.y_stride = c * order;
+          const FlashProduct back = product_of(order, products, output, input, d, c, turned, dy, dx);
           const FlashReduction reduction{order, products, input.data(), output.data(), 0,
                                          c,     d,        x.data(),     dy.data(),     d * order};
           flash_reduce(reduction, nullptr, 0, rows, sums.data());

@@ -20,21 +20,6 @@ namespace gyre {
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
-void* allocate_from_system(std::size_t size) {
-  // Large blocks take whole huge pages: fewer faults, and address translation does not slow down strided
-  // reads.
-  const bool large = size >= huge_page;
-  void* data = nullptr;
-  if (posix_memalign(&data, large ? huge_page : alignment, size) != 0) return nullptr;
-#ifdef MADV_HUGEPAGE
-  if (large) madvise(data, size, MADV_HUGEPAGE);
-#endif
-  return data;
-}
-
-void free_to_system(void* data) noexcept { std::free(data); }
 
 // Never destroyed: tensors of static duration return their memory late.
 MemoryPool& pool() {
@@ -45,6 +30,20 @@ MemoryPool& pool() {
 }
 
 }  // namespace
+
+void* allocate_from_system(std::size_t bytes) {
+  // Large blocks take whole huge pages: fewer faults, and address translation does not slow down strided
+  // reads.
+  const bool large = bytes >= huge_page;
+  void* data = nullptr;
+  if (posix_memalign(&data, large ? huge_page : alignment, bytes) != 0) return nullptr;
+#ifdef MADV_HUGEPAGE
+  if (large) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+  return data;
+}
+
+void free_to_system(void* data) noexcept { std::free(data); }
 
 void* pool_allocate(std::size_t bytes) { return bytes == 0 ? nullptr : pool().allocate(bytes); }
 

@@ -14,6 +14,12 @@ struct MemoryStats {
   std::size_t allocations = 0;  ///< requests that reached the operating system or driver
 };
 
+constexpr std::size_t huge_page = std::size_t{2} << 20;  // bytes
+
+/// Aligned to 64 bytes, blocks of a huge page or more to huge pages; nullptr where there is no memory.
+void* allocate_from_system(std::size_t bytes);
+void free_to_system(void* data) noexcept;
+
 /// Size-classed cache over aligned host memory: steady-state training allocates nothing from the system.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* data, std::size_t bytes) noexcept;

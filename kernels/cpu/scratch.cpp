@@ -1,43 +1,46 @@
 #include "kernels/cpu/scratch.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstdlib>
-#include <memory>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#endif
 
 namespace gyre::kernels::cpu {
 namespace {
 
-constexpr std::size_t largest_kept = std::size_t{1} << 20;  // a common second-level cache
-constexpr std::size_t alignment = 64;
+// A whole huge page: beside what other threads read, their processors would fetch lines of it ahead, and
+// every write would have to call them back.
+class Kept {
+ public:
+  ~Kept() {
+    if (!data_) return;
+    ASAN_UNPOISON_MEMORY_REGION(data_, huge_page);
+    free_to_system(data_);
+  }
 
-struct Free {
-  void operator()(void* data) const { std::free(data); }
-};
+  void* take(std::size_t bytes) {
+    if (taken_ || bytes == 0 || bytes > huge_page) return nullptr;
+    if (!data_) data_ = static_cast<char*>(allocate_from_system(huge_page));
+    if (!data_) return nullptr;
+    taken_ = true;
+    ASAN_UNPOISON_MEMORY_REGION(data_, bytes);
+    ASAN_POISON_MEMORY_REGION(data_ + bytes, huge_page - bytes);
+    return data_;
+  }
+  void give() { taken_ = false; }
 
-struct Kept {
-  std::unique_ptr<void, Free> data;
-  std::size_t bytes = 0;
-  bool taken = false;
+ private:
+  char* data_ = nullptr;
+  bool taken_ = false;
 };
 
 thread_local Kept kept;
 
 }  // namespace
 
-void* take_kept_scratch(std::size_t bytes) {
-  if (kept.taken || bytes == 0 || bytes > largest_kept) return nullptr;
-  if (bytes > kept.bytes) {
-    const std::size_t wanted = std::bit_ceil(std::max(bytes, alignment));
-    kept.bytes = 0;
-    kept.data.reset(std::aligned_alloc(alignment, wanted));
-    if (!kept.data) return nullptr;
-    kept.bytes = wanted;
-  }
-  kept.taken = true;
-  return kept.data.get();
-}
-
-void give_kept_scratch() noexcept { kept.taken = false; }
+void* take_kept_scratch(std::size_t bytes) { return kept.take(bytes); }
+void give_kept_scratch() noexcept { kept.give(); }
 
 }  // namespace gyre::kernels::cpu

@@ -32,7 +32,7 @@ struct Blocking {
     const std::int64_t padded_in = round_up(std::max<std::int64_t>(1, channels_in), vector_lanes);
     // Weights that stay in the cache are met again soon, others want more rows at each visit.
     constexpr std::int64_t few_tiles = 48 / tile_rows, more_tiles = 96 / tile_rows;
-    const std::int64_t wanted = products * padded_in * channels_out <= cache_floats ? few_tiles : more_tiles,
+    const std::int64_t wanted = products * padded_in * channels_out < cache_floats ? few_tiles : more_tiles,
                        fitting = cache_floats / (products * padded_in * tile_rows);
     if (fitting >= (channels_in > k_block ? few_tiles : wanted)) {
       // All planes of these rows stay in the cache while the weight panels pass by.
@@ -99,7 +99,8 @@ class Multiplier {
       : out_(out),
         product_(product),
         block_(product.products, product.channels_in, product.channels_out),
-        results_plane_(block_.tiles * tile_rows * block_.columns) {}
+        results_plane_(block_.tiles * tile_rows * block_.columns),
+        merge_at_once_(block_.columns == panel && !product.gelu) {}
 
   std::int64_t rows() const { return block_.tiles * tile_rows; }
   std::int64_t scratch_floats() const {
@@ -114,7 +115,7 @@ class Multiplier {
   /// Rows [first, first + rows) of y from their planes a, one
   /// [tiles][⌈C/lanes⌉][tile_rows][lanes] at distance `plane` each.
   void operator()(std::int64_t first, std::int64_t rows, const float* a, std::int64_t plane) const {
-    const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows, d_count = product_.channels_out;
+    const std::int64_t d_count = product_.channels_out;
     if constexpr (may_be_narrow<Out>)
       if (is_narrow(product_)) return multiply_narrow_tiles(first, rows, a, plane);
     for (std::int64_t column = 0; column < d_count; column += block_.columns) {
@@ -123,11 +124,7 @@ class Multiplier {
         for (std::int64_t k = 0; k < product_.channels_in; k += block_.depth)
           for (std::int64_t at = column; at < end; at += panel)
             multiply_panel(first, rows, p, k, column, at, a + p * plane);
-      for (std::int64_t tile = 0; tile < tiles; ++tile)
-        for (std::int64_t at = column; at < end; at += panel)
-          finish_tile(result(column, at, tile), first + tile * tile_rows,
-                      std::min<std::int64_t>(tile_rows, rows - tile * tile_rows), at,
-                      std::min<std::int64_t>(panel, end - at));
+      if (!merge_at_once_) finish_tiles(first, rows, column, end);
     }
   }
 
@@ -183,13 +180,29 @@ class Multiplier {
                       a + tile * a_tile + k * tile_rows, weights + k * panel,
                       result(column, at, tile) + p * results_plane_, k > 0, far ? ahead : nullptr);
         ahead += fetched;
+        if (merge_at_once_ && p + 1 == product_.products && k + count == c_count)
+          store_tile(result(column, at, tile), start + row, std::min<std::int64_t>(tile_rows, rows - row), at,
+                     columns);
       }
     }
   }
 
-  void finish_tile(const float* products, std::int64_t row, std::int64_t rows, std::int64_t column,
-                   std::int64_t columns) const {
-    if (product_.gelu) return activate_tile(products, row, rows, column, columns);
+  /// Output channels [column, end) of `rows` rows of y from `first` on, apart from the code of the products:
+  /// GELU has many constants.
+  HWY_NOINLINE void finish_tiles(std::int64_t first, std::int64_t rows, std::int64_t column,
+                                 std::int64_t end) const {
+    for (std::int64_t row = 0, tile = 0; row < rows; row += tile_rows, ++tile)
+      for (std::int64_t at = column; at < end; at += panel) {
+        const std::int64_t height = std::min<std::int64_t>(tile_rows, rows - row),
+                           columns = std::min<std::int64_t>(panel, end - at);
+        if (product_.gelu)
+          activate_tile(result(column, at, tile), first + row, height, at, columns);
+        else
+          store_tile(result(column, at, tile), first + row, height, at, columns);
+      }
+  }
+  void store_tile(const float* products, std::int64_t row, std::int64_t rows, std::int64_t column,
+                  std::int64_t columns) const {
     for_tile(products, row, rows, column, columns,
              [y = product_.y](const V* v, std::int64_t count, std::int64_t at)
                  HWY_ATTR { store_channels<G>(v, count, y + at); });
@@ -224,6 +237,7 @@ class Multiplier {
   const FlashProduct& product_;
   Blocking block_;
   std::int64_t results_plane_;
+  bool merge_at_once_;  // while the last plane of a tile is near; its stores overlap with products to come
   float* results_ = nullptr;
   float* bias_ = nullptr;
 };

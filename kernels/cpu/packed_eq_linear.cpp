@@ -97,12 +97,14 @@ void multiply(const Matrix& input, const Matrix& output, const Weights& w, const
   const std::int64_t grain = std::max<std::int64_t>(12, 65536 / (in * out));
   parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t most = std::min(block_rows, end - begin);
-    const ScratchBuffer<T> f(p * most * in), a(p * most * out);
+    const std::int64_t f_size = round_up(p * most * in, 16);  // whole lines
+    const ThreadScratch<T> planes(f_size + p * most * out);
+    T *f = planes.data(), *a = f + f_size;
     for (std::int64_t first = begin; first < end; first += most) {
       const std::int64_t rows = std::min(most, end - first);
-      to_planes(input, rows, in, from + first * in * input.cols, f.data());
-      multiply_planes(w, rows, f.data(), a.data());
-      from_planes(output, rows, out, a.data(), bias, to + first * out * output.rows);
+      to_planes(input, rows, in, from + first * in * input.cols, f);
+      multiply_planes(w, rows, f, a);
+      from_planes(output, rows, out, a, bias, to + first * out * output.rows);
     }
   });
 }

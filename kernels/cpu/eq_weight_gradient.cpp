@@ -261,6 +261,23 @@ constexpr std::int64_t task_products = 1 << 17;  // a few microseconds: less is 
 constexpr std::int64_t block_channels = 12;      // down a task: whole tiles
 constexpr std::int64_t few_columns = 16;         // floats of a vector of the widest instruction set
 
+/// Whether x is broadcast and dy fills the vectors.
+bool is_turned(int order, std::int64_t channels_in, std::int64_t channels_out) {
+  return channels_in * order < few_columns && channels_out > channels_in;
+}
+
+/// Blocks of channels down for each panel of columns across.
+struct Tasks {
+  std::int64_t blocks, count, grain;
+
+  Tasks(int order, std::int64_t rows, std::int64_t down, std::int64_t across)
+      : blocks((down + block_channels - 1) / block_channels),
+        count((across + panel_columns - 1) / panel_columns * blocks) {
+    const std::int64_t products = std::max<std::int64_t>(1, rows * down * order * across);
+    grain = std::max<std::int64_t>(1, (count * task_products + products - 1) / products);
+  }
+};
+
 /// solved[s][r] = t such that index[t][r] = s.
 GroupTable solved(int order, const GroupTable& index) {
   GroupTable table{};
@@ -277,9 +294,8 @@ Tensor eq_weight_gradient(const Group& group, const Tensor& x, const Tensor& dy)
   const GroupTable index = group_table(group, false);
   Tensor dw = Tensor::empty({d, c, order});
   const Factor in{x.data<float>(), c}, out{dy.data<float>(), d};
-  const bool turned = c * order < few_columns && d > c;
   EqWeightGradient call{rows, out, in, index, dw.mutable_data<float>(), c * order, order};
-  if (turned) {
+  if (is_turned(order, c, d)) {
     std::swap(call.broadcast, call.vectors);
     std::swap(call.dw_down, call.dw_across);
     call.fold = solved(order, index);
@@ -289,20 +305,25 @@ Tensor eq_weight_gradient(const Group& group, const Tensor& x, const Tensor& dy)
                     : order == 4 ? GYRE_CHOSEN(weight_gradient_4)
                                  : GYRE_CHOSEN(weight_gradient_8);
   const std::int64_t down = call.broadcast.channels, across = call.vectors.channels * order;
-  const std::int64_t panels = (across + panel_columns - 1) / panel_columns,
-                     blocks = (down + block_channels - 1) / block_channels, tasks = panels * blocks;
-  const std::int64_t products = std::max<std::int64_t>(1, rows * down * order * across);
+  const Tasks tasks(order, rows, down, across);
   // A thread's tasks lie beside each other: they share columns.
-  parallel_for(
-      0, tasks, (tasks * task_products + products - 1) / products, [&](std::int64_t begin, std::int64_t end) {
-        while (begin < end) {
-          const std::int64_t panel = begin / blocks, first = begin % blocks,
-                             count = std::min(blocks - first, end - begin);
-          task(call, panel, first * block_channels, std::min(down, (first + count) * block_channels));
-          begin += count;
-        }
-      });
+  parallel_for(0, tasks.count, tasks.grain, [&](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t panel = begin / tasks.blocks, first = begin % tasks.blocks,
+                         count = std::min(tasks.blocks - first, end - begin);
+      task(call, panel, first * block_channels, std::min(down, (first + count) * block_channels));
+      begin += count;
+    }
+  });
   return dw;
+}
+
+int eq_weight_gradient_parts(int order, std::int64_t rows, std::int64_t channels_in,
+                             std::int64_t channels_out, int threads) {
+  const bool turned = is_turned(order, channels_in, channels_out);
+  const Tasks tasks(order, rows, turned ? channels_in : channels_out,
+                    (turned ? channels_out : channels_in) * order);
+  return static_cast<int>(std::clamp<std::int64_t>(tasks.count / tasks.grain, 1, threads));
 }
 
 }  // namespace gyre::kernels::cpu

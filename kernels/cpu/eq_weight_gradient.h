@@ -10,4 +10,8 @@ namespace gyre::kernels::cpu {
 /// few rows, whose sums cost less than writing them down. Groups of order 1, 2, 4 or 8.
 Tensor eq_weight_gradient(const Group& group, const Tensor& x, const Tensor& dy);
 
+/// How many of `threads` threads it keeps busy for x [rows, C, T] and dy [rows, D, T].
+int eq_weight_gradient_parts(int order, std::int64_t rows, std::int64_t channels_in,
+                             std::int64_t channels_out, int threads);
+
 }  // namespace gyre::kernels::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/scratch.h"
 
@@ -38,22 +39,27 @@ FlashGrid::FlashGrid(const FlashShape& shape) {
   while (divide() && shape.threads % (2 * column_parts) == 0 &&
          shape.channels_out >= 2 * column_parts * least_columns)
     column_parts *= 2;
+  columns = std::max<std::int64_t>(1, whole_panels((shape.channels_out + column_parts - 1) / column_parts));
+  column_parts = static_cast<int>((shape.channels_out + columns - 1) / columns);
   const auto fitting = static_cast<std::int64_t>(plane_products(shape) / task);
   row_parts = static_cast<int>(
       std::clamp<std::int64_t>(std::min(shape.rows / least_rows, fitting), 1, shape.threads / column_parts));
 }
 
 double dense_sums_cost(const FlashShape& shape) {
-  constexpr double task = 262144;
   const double products = static_cast<double>(shape.rows) * shape.order * shape.order *
                           static_cast<double>(shape.channels_in * shape.channels_out);
-  return shape.threads > 1 && products > task ? products / shape.threads + wake : products;
+  const int parts =
+      eq_weight_gradient_parts(shape.order, shape.rows, shape.channels_in, shape.channels_out, shape.threads);
+  return products / parts + (parts > 1 ? wake : 0);
 }
 
 double flash_sums_cost(const FlashShape& shape) {
   constexpr double keep = 24, call = 4000;
-  const int parts = FlashGrid(shape).parts();
-  return plane_products(shape) / parts + (parts > 1 ? wake : 0) + keep * plane_sums(shape) - call;
+  const FlashGrid grid(shape);
+  const double share = static_cast<double>(std::min(grid.columns, shape.channels_out)) /
+                       static_cast<double>(shape.channels_out * grid.row_parts);
+  return plane_products(shape) * share + (grid.parts() > 1 ? wake : 0) + keep * plane_sums(shape) - call;
 }
 
 }  // namespace gyre::kernels::cpu

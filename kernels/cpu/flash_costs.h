@@ -16,6 +16,7 @@ struct FlashShape {
 /// How the sums for dW are kept apart: by rows, and by output channels.
 struct FlashGrid {
   int row_parts = 1, column_parts = 1;
+  std::int64_t columns = 0;  ///< output channels of a part, the last may have fewer
 
   explicit FlashGrid(const FlashShape& shape);
   int parts() const { return row_parts * column_parts; }

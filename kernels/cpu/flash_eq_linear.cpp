@@ -77,9 +77,6 @@ Tensor packed_planes(const BilinearForm& form, const FloatForm& floats, const Te
   return packed;
 }
 
-constexpr std::int64_t whole_panels =
-    32;  // output channels: a multiple of the panel of every instruction set
-
 /// All rows and output channels, apart by rows, or by channels too where rows are few.
 void multiply(const FlashProduct& product, std::int64_t rows) {
   // Products of a row as if their outputs filled whole vectors; a task takes a microsecond or more.
@@ -92,8 +89,7 @@ void multiply(const FlashProduct& product, std::int64_t rows) {
   const std::int64_t column_parts =
       std::max<std::int64_t>(1, std::min({threads / row_parts, product.channels_out / least_columns,
                                           rows * products / (row_parts * task_products)}));
-  const std::int64_t columns =
-      round_up((product.channels_out + column_parts - 1) / column_parts, whole_panels);
+  const std::int64_t columns = whole_panels((product.channels_out + column_parts - 1) / column_parts);
   parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % row_parts, column = i / row_parts * columns;
@@ -167,26 +163,24 @@ LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& for
   if (direct) grads.w = eq_weight_gradient(group, x, grad);
   if (direct || (!need_w && !need_b)) return grads;
 
-  const std::int64_t columns = round_up((d + grid.column_parts - 1) / grid.column_parts, whole_panels);
-  const std::int64_t part = flash_sums_size(products, c, std::min(columns, d));
+  const std::int64_t part = flash_sums_size(products, c, std::min(grid.columns, d));
   const int parts = grid.parts();
   Tensor sums = Tensor::empty({parts * part});
   float* to = sums.mutable_data<float>();
   FlashReduction reduction{order, products, floats.input.data(), floats.output.data(), floats.sum_plane(),
                            c,     d,        x.data<float>(),     grad.data<float>(),   d * order};
   const auto columns_of = [&](std::int64_t column_part) {
-    return std::clamp<std::int64_t>(d - column_part * columns, 0, columns);
+    return std::min(grid.columns, d - column_part * grid.columns);
   };
   parallel_for(0, parts, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t row_part = i % grid.row_parts, column_part = i / grid.row_parts;
       FlashReduction own = reduction;
       own.channels_out = columns_of(column_part);
-      own.dy += column_part * columns * order;
+      own.dy += column_part * grid.columns * order;
       std::fill_n(to + i * part, part, 0.0f);
-      if (own.channels_out > 0)
-        flash_reduce(own, together ? &dx : nullptr, n * row_part / grid.row_parts,
-                     n * (row_part + 1) / grid.row_parts, to + i * part);
+      flash_reduce(own, together ? &dx : nullptr, n * row_part / grid.row_parts,
+                   n * (row_part + 1) / grid.row_parts, to + i * part);
     }
   });
   if (need_w) grads.w = Tensor::empty(w.shape());
@@ -194,10 +188,9 @@ LinearGrads flash_eq_linear_backward(const Group& group, const BilinearForm& for
   for (std::int64_t i = 0; i < grid.column_parts; ++i) {
     FlashWeights own = floats.weights(w);
     own.channels_out = columns_of(i);
-    if (own.channels_out == 0) break;
     unpack_flash_sums(own, to + i * grid.row_parts * part, grid.row_parts, part,
-                      need_w ? grads.w.mutable_data<float>() + i * columns * c * order : nullptr,
-                      need_b ? grads.b.mutable_data<float>() + i * columns : nullptr);
+                      need_w ? grads.w.mutable_data<float>() + i * grid.columns * c * order : nullptr,
+                      need_b ? grads.b.mutable_data<float>() + i * grid.columns : nullptr);
   }
   return grads;
 }

@@ -30,9 +30,15 @@ struct FlashProduct {
   float* sum = nullptr;            ///< with gelu: the sum as it was before [N, D, T], or null
   std::int64_t y_stride = 0;       ///< floats between rows of y and sum: D·T, or more for a part of D
 
-  /// Output channels [first, first + count) alone; `first` is a multiple of the panel of any instruction set.
+  /// Output channels [first, first + count) alone; `first` is in whole_panels.
   FlashProduct part(std::int64_t first, std::int64_t count) const;
 };
+
+/// Output channels rounded up to whole panels of any instruction set.
+constexpr std::int64_t whole_panels(std::int64_t channels_out) {
+  constexpr std::int64_t widest = 32;
+  return (channels_out + widest - 1) / widest * widest;
+}
 
 /// Rows [first, last) of a product, on the calling thread.
 void flash_multiply(const FlashProduct& product, std::int64_t first, std::int64_t last);

@@ -6,10 +6,7 @@
 #include <new>
 
 #include "core/error.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#endif
+#include "core/poison.h"
 
 namespace gyre {
 namespace {
@@ -22,18 +19,6 @@ std::size_t class_size(std::size_t bytes, const char* name) {
           name);
   const std::size_t step = std::max(alignment, std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;
-}
-
-// Cached blocks are off limits for AddressSanitizer, so that the cache hides no use after free.
-void hide([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  ASAN_POISON_MEMORY_REGION(data, bytes);
-#endif
-}
-void unhide([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  ASAN_UNPOISON_MEMORY_REGION(data, bytes);
-#endif
 }
 
 }  // namespace

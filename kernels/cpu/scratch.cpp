@@ -1,11 +1,6 @@
 #include "kernels/cpu/scratch.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
-#endif
+#include "core/poison.h"
 
 namespace gyre::kernels::cpu {
 namespace {
@@ -16,23 +11,28 @@ class Kept {
  public:
   ~Kept() {
     if (!data_) return;
-    ASAN_UNPOISON_MEMORY_REGION(data_, huge_page);
+    unhide(data_, huge_page);
     free_to_system(data_);
   }
 
   void* take(std::size_t bytes) {
     if (taken_ || bytes == 0 || bytes > huge_page) return nullptr;
-    if (!data_) data_ = static_cast<char*>(allocate_from_system(huge_page));
-    if (!data_) return nullptr;
+    if (!data_) {
+      data_ = allocate_from_system(huge_page);
+      if (!data_) return nullptr;
+      hide(data_, huge_page);
+    }
     taken_ = true;
-    ASAN_UNPOISON_MEMORY_REGION(data_, bytes);
-    ASAN_POISON_MEMORY_REGION(data_ + bytes, huge_page - bytes);
+    unhide(data_, bytes);
     return data_;
   }
-  void give() { taken_ = false; }
+  void give() {
+    taken_ = false;
+    hide(data_, huge_page);
+  }
 
  private:
-  char* data_ = nullptr;
+  void* data_ = nullptr;
   bool taken_ = false;
 };
 

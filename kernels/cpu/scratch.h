@@ -24,8 +24,8 @@ class ScratchBuffer {
   T* data_;
 };
 
-/// The huge page that the calling thread keeps for its next call; nullptr for more bytes, or while it is
-/// taken.
+/// The huge page (2 MB) that the calling thread keeps for its next call; nullptr for more bytes, or while it
+/// is taken.
 void* take_kept_scratch(std::size_t bytes);
 void give_kept_scratch() noexcept;
 

@@ -15,7 +15,7 @@ TEST(ThreadScratch, ComesBackToItsThread) {
   {
     const ThreadScratch<float> scratch(1000);
     first = scratch.data();
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % huge_page, 0u);
   }
   { const ThreadScratch<float> large(too_large); }
   const ThreadScratch<float> again(500);

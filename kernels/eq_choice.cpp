@@ -79,16 +79,12 @@ double saved_by_product(const EqShape& shape, std::int64_t in, std::int64_t out)
          costs.bound;
 }
 
-/// What flash saves for dW of the dense products of naive.
+/// What flash saves of naive's time for dW.
 double saved_by_sums(const EqShape& shape) {
   const cpu::FlashShape flash{shape.group.order(), shape.group.fewest_form().products(),
                               shape.rows,          shape.channels_in,
                               shape.channels_out,  shape.threads};
-  constexpr std::int64_t cached = 1 << 20;
-  const double dense = cpu::dense_sums_cost(flash);
-  // Beyond the caches the library's blocks win.
-  const bool far = shape.rows * (shape.channels_in + shape.channels_out) * flash.order > cached;
-  return (far ? dense / 2 : dense) - std::min(dense, cpu::flash_sums_cost(flash));
+  return cpu::naive_sums_cost(flash) - std::min(cpu::dense_sums_cost(flash), cpu::flash_sums_cost(flash));
 }
 
 bool flash_wins(const EqShape& shape) {

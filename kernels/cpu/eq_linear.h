@@ -12,6 +12,15 @@ void naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& 
 LinearGrads naive_eq_linear_backward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad,
                                      bool need_x, bool need_w, EqPlanes& cache);
 
+/// Whether x and dy stay in the caches.
+constexpr bool rows_in_caches(int order, std::int64_t rows, std::int64_t channels_in,
+                              std::int64_t channels_out) {
+  return rows * (channels_in + channels_out) * order <= 1 << 20;
+}
+/// Whether naive computes dW by eq_weight_gradient.h; else the library computes the dense gradient.
+bool naive_folds_in_registers(int order, std::int64_t rows, std::int64_t channels_in,
+                              std::int64_t channels_out, int threads);
+
 /// Library products on planes; f32 or f64.
 void packed_eq_linear_forward(const BilinearForm& form, const Tensor& x, const Tensor& w, const Tensor& b,
                               EqPlanes& cache, Tensor& y);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/eq_linear.h"
 #include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/flash_kernels.h"
 #include "kernels/cpu/scratch.h"
@@ -25,6 +26,11 @@ double plane_products(const FlashShape& shape) {
   return static_cast<double>(shape.rows) * (share * plane_sums(shape) + split * shape.order * c);
 }
 
+double dense_products(const FlashShape& shape) {
+  return static_cast<double>(shape.rows) * shape.order * shape.order *
+         static_cast<double>(shape.channels_in * shape.channels_out);
+}
+
 }  // namespace
 
 FlashGrid::FlashGrid(const FlashShape& shape) {
@@ -39,19 +45,27 @@ FlashGrid::FlashGrid(const FlashShape& shape) {
   while (divide() && shape.threads % (2 * column_parts) == 0 &&
          shape.channels_out >= 2 * column_parts * least_columns)
     column_parts *= 2;
-  columns = std::max<std::int64_t>(1, whole_panels((shape.channels_out + column_parts - 1) / column_parts));
+  columns = whole_panels((shape.channels_out + column_parts - 1) / column_parts);
   column_parts = static_cast<int>((shape.channels_out + columns - 1) / columns);
   const auto fitting = static_cast<std::int64_t>(plane_products(shape) / task);
   row_parts = static_cast<int>(
       std::clamp<std::int64_t>(std::min(shape.rows / least_rows, fitting), 1, shape.threads / column_parts));
 }
 
+double naive_sums_cost(const FlashShape& shape) {
+  constexpr double call = 300000;  // of the library, and of folding what it writes
+  const bool here =
+      naive_folds_in_registers(shape.order, shape.rows, shape.channels_in, shape.channels_out, shape.threads);
+  const double cost = here ? dense_sums_cost(shape)
+                           : dense_products(shape) / shape.threads + (shape.threads > 1 ? wake : 0) + call;
+  // Beyond the caches the library's blocks win.
+  return rows_in_caches(shape.order, shape.rows, shape.channels_in, shape.channels_out) ? cost : cost / 2;
+}
+
 double dense_sums_cost(const FlashShape& shape) {
-  const double products = static_cast<double>(shape.rows) * shape.order * shape.order *
-                          static_cast<double>(shape.channels_in * shape.channels_out);
   const int parts =
       eq_weight_gradient_parts(shape.order, shape.rows, shape.channels_in, shape.channels_out, shape.threads);
-  return products / parts + (parts > 1 ? wake : 0);
+  return dense_products(shape) / parts + (parts > 1 ? wake : 0);
 }
 
 double flash_sums_cost(const FlashShape& shape) {

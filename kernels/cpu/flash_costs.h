@@ -9,7 +9,7 @@ struct FlashShape {
   int order = 0;     ///< T
   int products = 0;  ///< P of the form
   std::int64_t rows = 0;
-  std::int64_t channels_in = 0, channels_out = 0;  ///< C, D
+  std::int64_t channels_in = 0, channels_out = 0;  ///< C, D ≥ 1
   int threads = 1;
 };
 
@@ -25,6 +25,8 @@ struct FlashGrid {
 // Times in dense multiply-adds of one thread, fitted to medians over a grid of shapes on one and two threads
 // of a Zen 5.
 
+/// dW of the naive layer, by itself or by the library (eq_linear.h).
+double naive_sums_cost(const FlashShape& shape);
 /// dW as dense products, folded in the registers (eq_weight_gradient.h).
 double dense_sums_cost(const FlashShape& shape);
 /// dW as products of all planes, whose sums are cleared, added and mapped back.

@@ -8,20 +8,11 @@
 namespace gyre::kernels::cpu {
 namespace {
 
-/// Whether the dense gradient is better folded in the registers. For many rows the library blocks the product
-/// better, and folding its result costs little beside it, unless products are few and their rows stay in the
-/// caches.
-bool folds_in_registers(int order, std::int64_t rows, std::int64_t channels_in, std::int64_t channels_out) {
-  constexpr std::int64_t cached = 1 << 20;
-  const std::int64_t most = in_parallel() || num_threads() == 1 ? 1 << 20 : 1 << 17;
-  return rows <= 256 ||
-         (rows * channels_in * channels_out <= most && rows * (channels_in + channels_out) * order <= cached);
-}
-
 Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, const Tensor& grad) {
   const int order = group.order();
   const std::int64_t n = x.size(0), c = w.size(1), d = w.size(0), row = c * order;
-  if (w.dtype() == DType::f32 && order > 1 && folds_in_registers(order, n, c, d))
+  if (w.dtype() == DType::f32 && order > 1 &&
+      naive_folds_in_registers(order, n, c, d, in_parallel() ? 1 : num_threads()))
     return eq_weight_gradient(group, x, grad);
   Tensor dense = Tensor::empty({d * order, row}, w.dtype());
   if (dense.numel() > 0) linear_grad_w(x, grad, dense);
@@ -29,6 +20,15 @@ Tensor weight_gradient(const Group& group, const Tensor& x, const Tensor& w, con
 }
 
 }  // namespace
+
+// For many rows the library blocks the product better, and folding its result costs little beside it, unless
+// products are few and their rows stay in the caches.
+bool naive_folds_in_registers(int order, std::int64_t rows, std::int64_t channels_in,
+                              std::int64_t channels_out, int threads) {
+  const std::int64_t most = threads == 1 ? 1 << 20 : 1 << 17;
+  return rows <= 256 || (rows * channels_in * channels_out <= most &&
+                         rows_in_caches(order, rows, channels_in, channels_out));
+}
 
 void naive_eq_linear_forward(const Group& group, const Tensor& x, const Tensor& w, const Tensor& b,
                              EqPlanes& cache, Tensor& y) {

@@ -86,16 +86,16 @@ void multiply(const FlashProduct& product, std::int64_t rows) {
   const std::int64_t threads = in_parallel() ? 1 : num_threads();
   const std::int64_t row_parts =
       std::clamp<std::int64_t>(rows / std::max(least_rows, task_products / products), 1, threads);
-  const std::int64_t column_parts =
-      std::max<std::int64_t>(1, std::min({threads / row_parts, product.channels_out / least_columns,
-                                          rows * products / (row_parts * task_products)}));
-  const std::int64_t columns = whole_panels((product.channels_out + column_parts - 1) / column_parts);
+  const std::int64_t d = product.channels_out;
+  const std::int64_t wanted = std::max<std::int64_t>(
+      1, std::min({threads / row_parts, d / least_columns, rows * products / (row_parts * task_products)}));
+  const std::int64_t columns = whole_panels((d + wanted - 1) / wanted),
+                     column_parts = (d + columns - 1) / columns;
   parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % row_parts, column = i / row_parts * columns;
-      const std::int64_t count = std::min(columns, product.channels_out - column);
-      if (count > 0)
-        flash_multiply(product.part(column, count), rows * row / row_parts, rows * (row + 1) / row_parts);
+      flash_multiply(product.part(column, std::min(columns, d - column)), rows * row / row_parts,
+                     rows * (row + 1) / row_parts);
     }
   });
 }

@@ -22,6 +22,7 @@ constexpr std::int64_t cache_floats = 131072;  // half of a common second-level 
 constexpr int reduce_rows =
     vector_lanes >= 8 ? vector_lanes / 2 : vector_lanes;  // output channels of a wide tile of dW
 static_assert(vector_lanes % reduce_rows == 0);
+static_assert(whole_panels(1) % panel == 0);
 
 /// How many tiles of rows and how many output channels are worked on at once, and over how many input
 /// channels in one go.
@@ -30,7 +31,7 @@ struct Blocking {
 
   Blocking(std::int64_t products, std::int64_t channels_in, std::int64_t channels_out) {
     const std::int64_t padded_in = round_up(std::max<std::int64_t>(1, channels_in), vector_lanes);
-    // Weights that stay in the cache are met again soon, others want more rows at each visit.
+    // Weights that leave room in the cache are met again soon, others want more rows at each visit.
     constexpr std::int64_t few_tiles = 48 / tile_rows, more_tiles = 96 / tile_rows;
     const std::int64_t wanted = products * padded_in * channels_out < cache_floats ? few_tiles : more_tiles,
                        fitting = cache_floats / (products * padded_in * tile_rows);

@@ -13,8 +13,8 @@ const char* flash_target();
 /// Floats of a vector of the instruction set in use.
 int flash_lanes();
 
-/// y = mergeᵀ · ((split · x) ∘ w) + b for all rows of x: forward with the planes of W, or dX with those of
-/// its transpose.
+/// y = mergeᵀ · ((split · x) ∘ w) + b for all rows of x, C and D ≥ 1: forward with the planes of W, or dX
+/// with those of its transpose.
 struct FlashProduct {
   int order = 0;                   ///< T
   int products = 0;                ///< P
@@ -30,7 +30,7 @@ struct FlashProduct {
   float* sum = nullptr;            ///< with gelu: the sum as it was before [N, D, T], or null
   std::int64_t y_stride = 0;       ///< floats between rows of y and sum: D·T, or more for a part of D
 
-  /// Output channels [first, first + count) alone; `first` is in whole_panels.
+  /// Output channels [first, first + count) alone; `first` is a multiple of whole_panels(1).
   FlashProduct part(std::int64_t first, std::int64_t count) const;
 };
 

@@ -331,6 +331,33 @@ TEST(EqLinear, LongSumsKeepTheirDigits) {
     EXPECT_LE(rel_l2(eq_linear_forward(o.group, x, w, {}, {backend}), y), 2 * std::max(naive, 2e-7));
 }
 
+/// One panel of outputs, merged at once: sums over several passes, several tiles of rows, the last not full.
+TEST(EqLinear, OnePanelOfManyChannels) {
+  for (const char* name : {"c2", "c4"})
+    for (const std::int64_t few : {8, 29}) {
+      const Group& group = Group::get(name);
+      const std::int64_t rows = 43, many = 1100;
+      const EqLinearOptions exact{EqBackend::packed}, fused{EqBackend::fused};
+      const Oracle o = random_case(group, rows, many, few, true, 5);
+      const Tensor y = eq_linear_forward(group, o.x, o.w, o.b, exact);
+      poison(y.numel());
+      EXPECT_LE(
+          rel_l2(eq_linear_forward(group, o.x.to(DType::f32), o.w.to(DType::f32), o.b.to(DType::f32), fused),
+                 y),
+          1e-6)
+          << name << " " << few;
+      const Oracle turned = random_case(group, rows, few, many, true, 6);
+      const Tensor dx = eq_linear_backward(group, turned.x, turned.w, turned.dy, true, false, false, exact).x;
+      poison(dx.numel());
+      EXPECT_LE(rel_l2(eq_linear_backward(group, turned.x.to(DType::f32), turned.w.to(DType::f32),
+                                          turned.dy.to(DType::f32), true, false, false, fused)
+                           .x,
+                       dx),
+                1e-6)
+          << name << " " << few;
+    }
+}
+
 /// So many channels that neither the planes of the rows nor all results stay in the caches.
 TEST(EqLinear, ManyChannelsAreDoneInParts) {
   for (const char* name : {"c2", "c4"}) {

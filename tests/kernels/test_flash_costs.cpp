@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "kernels/cpu/eq_weight_gradient.h"
 #include "kernels/cpu/flash_kernels.h"
 
@@ -13,7 +15,9 @@ void for_shapes(const F& f) {
   for (const int threads : {1, 2, 3, 4, 6, 8, 16})
     for (const std::int64_t rows : {1, 31, 500, 8192})
       for (const std::int64_t in : {1, 16, 129, 1024})
-        for (std::int64_t out = 1; out <= 400; ++out) f(FlashShape{4, 5, rows, in, out, threads});
+        for (std::int64_t out = 1; out <= 400; ++out)
+          for (const auto& [order, products] : {std::pair{2, 2}, {4, 5}, {8, 11}})
+            f(FlashShape{order, products, rows, in, out, threads});
 }
 
 TEST(FlashCosts, PartsOfAGridCoverAllChannelsAndAreNeverEmpty) {

@@ -331,54 +331,35 @@ TEST(EqLinear, LongSumsKeepTheirDigits) {
     EXPECT_LE(rel_l2(eq_linear_forward(o.group, x, w, {}, {backend}), y), 2 * std::max(naive, 2e-7));
 }
 
+/// Fused Y, and dX of the layer the other way round, against f64: both products take C channels to D.
+void check_fused(const char* name, std::int64_t rows, std::int64_t c, std::int64_t d, std::uint64_t seed) {
+  const Group& group = Group::get(name);
+  const Oracle o = random_case(group, rows, c, d, true, seed);
+  const EqLinearOptions exact{EqBackend::packed}, fused{EqBackend::fused};
+  const Tensor y = eq_linear_forward(group, o.x, o.w, o.b, exact);
+  const Tensor x = o.x.to(DType::f32), w = o.w.to(DType::f32), b = o.b.to(DType::f32);
+  poison(y.numel());
+  EXPECT_LE(rel_l2(eq_linear_forward(group, x, w, b, fused), y), 1e-6) << name << " " << d;
+  const Tensor turned = random_case(group, rows, d, c, true, seed + 1).w;
+  const Tensor dx = eq_linear_backward(group, o.dy, turned, o.x, true, false, false, exact).x;
+  poison(dx.numel());
+  EXPECT_LE(rel_l2(eq_linear_backward(group, o.dy.to(DType::f32), turned.to(DType::f32), x, true, false,
+                                      false, fused)
+                       .x,
+                   dx),
+            1e-6)
+      << name << " " << d;
+}
+
 /// One panel of outputs, merged at once: sums over several passes, several tiles of rows, the last not full.
 TEST(EqLinear, OnePanelOfManyChannels) {
   for (const char* name : {"c2", "c4"})
-    for (const std::int64_t few : {8, 29}) {
-      const Group& group = Group::get(name);
-      const std::int64_t rows = 43, many = 1100;
-      const EqLinearOptions exact{EqBackend::packed}, fused{EqBackend::fused};
-      const Oracle o = random_case(group, rows, many, few, true, 5);
-      const Tensor y = eq_linear_forward(group, o.x, o.w, o.b, exact);
-      poison(y.numel());
-      EXPECT_LE(
-          rel_l2(eq_linear_forward(group, o.x.to(DType::f32), o.w.to(DType::f32), o.b.to(DType::f32), fused),
-                 y),
-          1e-6)
-          << name << " " << few;
-      const Oracle turned = random_case(group, rows, few, many, true, 6);
-      const Tensor dx = eq_linear_backward(group, turned.x, turned.w, turned.dy, true, false, false, exact).x;
-      poison(dx.numel());
-      EXPECT_LE(rel_l2(eq_linear_backward(group, turned.x.to(DType::f32), turned.w.to(DType::f32),
-                                          turned.dy.to(DType::f32), true, false, false, fused)
-                           .x,
-                       dx),
-                1e-6)
-          << name << " " << few;
-    }
+    for (const std::int64_t few : {8, 29}) check_fused(name, 43, 1100, few, 5);
 }
 
 /// So many channels that neither the planes of the rows nor all results stay in the caches.
 TEST(EqLinear, ManyChannelsAreDoneInParts) {
-  for (const char* name : {"c2", "c4"}) {
-    const Group& group = Group::get(name);
-    const std::int64_t c = 1100, d = 450;
-    const Oracle o = random_case(group, 13, c, d, true, 3);
-    const EqLinearOptions exact{EqBackend::packed}, fused{EqBackend::fused};
-    const Tensor y = eq_linear_forward(group, o.x, o.w, o.b, exact);
-    const Tensor x = o.x.to(DType::f32), w = o.w.to(DType::f32), b = o.b.to(DType::f32);
-    poison(y.numel());
-    EXPECT_LE(rel_l2(eq_linear_forward(group, x, w, b, fused), y), 1e-6) << name;
-    const Tensor turned = random_case(group, 13, d, c, true, 4).w;
-    const Tensor dx = eq_linear_backward(group, o.dy, turned, o.x, true, false, false, exact).x;
-    poison(dx.numel());
-    EXPECT_LE(rel_l2(eq_linear_backward(group, o.dy.to(DType::f32), turned.to(DType::f32), x, true, false,
-                                        false, fused)
-                         .x,
-                     dx),
-              1e-6)
-        << name;
-  }
+  for (const char* name : {"c2", "c4"}) check_fused(name, 13, 1100, 450, 3);
 }
 
 template <class E, class F>

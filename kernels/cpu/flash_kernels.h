@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/scratch.h"
+
 namespace gyre::kernels::cpu {
 
 // The vector code behind Flash EQ-Linear, f32, compiled per instruction set. A form of P products is given by
@@ -35,10 +37,7 @@ struct FlashProduct {
 };
 
 /// Output channels rounded up to whole panels of any instruction set.
-constexpr std::int64_t whole_panels(std::int64_t channels_out) {
-  constexpr std::int64_t widest = 32;
-  return (channels_out + widest - 1) / widest * widest;
-}
+constexpr std::int64_t whole_panels(std::int64_t channels_out) { return round_up(channels_out, 32); }
 
 /// Rows [first, last) of a product, on the calling thread.
 void flash_multiply(const FlashProduct& product, std::int64_t first, std::int64_t last);

@@ -50,7 +50,7 @@ class ThreadScratch {
   std::optional<ScratchBuffer<T>> pooled_;
 };
 
-inline std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
